@@ -1,27 +1,40 @@
 # Everything a developer or a machine runs here. `make` alone lists it.
 # Needs Python >= 3.11, make and git; the rest, uv included, comes into .venv.
 
+# A second interpreter gets an environment of its own, such as .venv-3.13: make test-fast PYTHON=python3.13
+version_of   = $(shell $(1) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
+VENV        := .venv
+ifneq ($(origin PYTHON),undefined)
+ifneq ($(filter-out $(call version_of,$(PYTHON)),$(call version_of,.venv/bin/python)),)
+VENV        := .venv-$(call version_of,$(PYTHON))
+endif
+endif
 PYTHON      ?= python3
 UV_VERSION  := 0.13.8
 GHZ_VERSION := 0.121.0
-BIN         := .venv/bin
+BIN         := $(VENV)/bin
 PROMETHEUS  := github.com/prometheus/prometheus@v0.307.3
 MEMBERS     := $(wildcard protos/pyproject.toml libs/*/pyproject.toml services/*/pyproject.toml \
                  sdk/pyproject.toml cli/pyproject.toml pipeline/*/pyproject.toml)
-TESTS       := $(wildcard tests libs/*/tests services/*/tests sdk/tests cli/tests pipeline/tests)
 SOURCES     := protos/src $(wildcard libs/*/src services/*/src) sdk/src cli/src $(wildcard pipeline/*/src)
+FAST_TESTS  := $(wildcard tests libs/*/tests services/*/tests sdk/tests cli/tests)
 DESCRIPTORS := protos/src/semel/descriptors.binpb
 RELEASED    := protos/released.binpb
 JOURNALS    := $(patsubst protos/%,--path %,$(wildcard protos/semel/*/journal))
-SYNCED      := .venv/.synced
-SPARK       := .venv/.synced-with-spark
-BENCHED     := .venv/.synced-with-kafka
+SYNCED      := $(VENV)/.synced
+SPARK       := $(VENV)/.synced-with-spark
+BENCHED     := $(VENV)/.synced-with-kafka
+KUBERNETES  := $(VENV)/.synced-with-kubernetes
+SITE        := $(VENV)/.synced-with-site
 JAEGER_AT   := v1.76.0
 JAEGER      := build/jaeger/$(JAEGER_AT)/jaeger-all-in-one
 GHZ         := build/tools/ghz-$(GHZ_VERSION)/ghz
 
-# uv must take the .venv that is here, whatever environment the caller has active, and bring no Python.
-export UV_PROJECT_ENVIRONMENT := $(CURDIR)/.venv
+# Processes that run tests side by side; `make test` has one unless this names more.
+WORKERS     ?=
+
+# uv must take the environment that is here, whatever environment the caller has active, and bring no Python.
+export UV_PROJECT_ENVIRONMENT := $(CURDIR)/$(VENV)
 export UV_PYTHON_DOWNLOADS := never
 unexport VIRTUAL_ENV
 
@@ -32,10 +45,10 @@ export GRPC_ENABLE_FORK_SUPPORT := 0
 ENGINE      ?= $(firstword $(foreach each,docker podman buildah,$(shell command -v $(each))))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-journals simulate defects explore fuzz hostile untrusted damage chaos \
-        pipeline pipeline-chaos coverage check format protos docs release-protos bench bench-growth \
-        bench-growth-docs bench-kafka bench-spark jaeger trace-demo \
-        alerts-check dist clean images audit k8s-check crd-schemas k8s-test test-clients loadtest
+.PHONY: help demo test test-fast test-journals simulate defects explore fuzz hostile untrusted damage chaos \
+        pipeline pipeline-chaos coverage check format protos docs site release-protos bench bench-growth \
+        bench-growth-docs bench-kafka bench-spark from-kafka jaeger trace-demo \
+        alerts-check dist dist-check clean images audit k8s-check crd-schemas k8s-test test-clients loadtest
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | \
@@ -47,8 +60,12 @@ demo: $(SYNCED) ## all set-up, then the main job: 49,574 real order lines, proce
 pipeline: $(SPARK) ## both pipelines on a cluster of Spark, processes killed, income exact: SEED=n
 	$(BIN)/python -m semel_pipelines.proof $(if $(SEED),--seed $(SEED))
 
-test: $(SPARK) ## all set-up, then all tests
-	$(BIN)/pytest
+test: $(SPARK) ## all set-up, then all tests: WORKERS=n
+	$(BIN)/pytest $(if $(WORKERS),--numprocesses=$(WORKERS) --dist=loadfile)
+
+test-fast: $(KUBERNETES) ## the quick tests, without Spark, PostgreSQL and processes: PYTHON=python3.13
+	@# Spark's folder is not named: its conftest.py imports PySpark, which this target does not install.
+	$(BIN)/pytest --fast --quiet --numprocesses=$(or $(WORKERS),2) --dist=loadfile $(FAST_TESTS)
 
 test-journals: $(SYNCED) ## what every journal must do, on each engine: SQLite, PostgreSQL, in memory
 	$(BIN)/pytest -v libs/runtime/tests/journal
@@ -90,7 +107,7 @@ k8s-check: $(SPARK) ## k8s/ without a cluster: schemas, rules, and mistakes that
 crd-schemas: $(SPARK) ## fetch what k8s-check knows of the kinds of others; needs Go
 	$(BIN)/python tools/fetch_crd_schemas.py
 
-k8s-test: $(SYNCED) ## k8s/ on the cluster of KUBECTL, under its faults: IMAGE=semel-cli's there, OVERLAY=ha
+k8s-test: $(KUBERNETES) ## k8s/ on the cluster of KUBECTL, under its faults: IMAGE=semel-cli's there, OVERLAY=ha
 	@test -n "$(IMAGE)" || { echo "IMAGE=name:tag: an image of semel-cli that the cluster can pull"; exit 1; }
 	PYTHONPATH=tests $(BIN)/python -m real_cluster --kubectl "$(or $(KUBECTL),kubectl)" --image "$(IMAGE)" \
 		--overlay $(or $(OVERLAY),dev) --postgres "$(POSTGRES)" \
@@ -98,8 +115,11 @@ k8s-test: $(SYNCED) ## k8s/ on the cluster of KUBECTL, under its faults: IMAGE=s
 
 images: ## build the images of k8s/ with docker, podman or buildah: TAG=0.1.0 REGISTRY=registry.example.com/
 	@test -n "$(ENGINE)" || { echo "no docker, podman or buildah is here: ENGINE=/path/to/one"; exit 1; }
-	set -e; for package in coordinator broker group cli; do \
-		$(ENGINE) build --build-arg PACKAGE=semel-$$package --tag $(REGISTRY)semel-$$package:$(or $(TAG),0.1.0) .; done
+	set -e; for package in coordinator broker group; do \
+		$(ENGINE) build --build-arg PACKAGE=semel-$$package --tag $(REGISTRY)semel-$$package:$(or $(TAG),0.1.0) .; done; \
+	$(ENGINE) build --build-arg PACKAGE=semel --tag $(REGISTRY)semel-cli:$(or $(TAG),0.1.0) .; \
+	$(ENGINE) build --target cluster --build-arg PACKAGE=semel --tag $(REGISTRY)semel:$(or $(TAG),0.1.0) .
+
 test-clients: $(SYNCED) ## examples/ in Go, TypeScript and Java: built, and run on a cluster with trouble
 	PYTHONPATH=tests $(BIN)/python -m foreign $(LANGUAGES)
 
@@ -115,10 +135,8 @@ check: $(SPARK) ## format, lint, types, dependency contracts, tidiness, protos (
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
-	@# One run for each tests folder: all of them have a conftest.py, and mypy wants a name only once.
-	set -e; for folder in $(TESTS); do MYPYPATH=$$folder $(BIN)/mypy $$folder; done
 	$(BIN)/lint-imports
-	$(BIN)/pytest --quiet tests/test_tidy.py
+	$(BIN)/pytest --quiet tests/test_tidy.py tests/test_ratchets.py
 	$(BIN)/buf lint
 	$(BIN)/python tools/generate_protos.py --check
 	$(BIN)/python tools/generate_docs.py --check
@@ -140,6 +158,9 @@ docs: $(SYNCED) ## generate the pages of docs/ that are tables of the code
 	$(BIN)/python tools/generate_docs.py
 	PYTHONPATH=tests $(BIN)/python -m scenarios
 
+site: $(SITE) ## build the pages of docs/ as a site in build/site; a broken link is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 release-protos: protos ## with a release: what is declared now becomes what later changes must not break
 	cp $(DESCRIPTORS) $(RELEASED)
 
@@ -149,7 +170,7 @@ bench: $(SYNCED) ## measure speed and memory; prints medians, and the machine th
 bench-growth: $(SYNCED) ## how cost grows, curve by curve: CURVES="partitions groups" LOG_GB=n
 	$(BIN)/python -m bench.growth $(if $(LOG_GB),--log-gb $(LOG_GB)) $(CURVES)
 
-bench-growth-docs: $(SPARK) ## docs/growth.md and its charts, from what bench-growth has measured: JSON=file
+bench-growth-docs: $(SPARK) ## docs/internals/growth.md and its charts, from what bench-growth has measured: JSON=file
 	$(BIN)/python -m bench.growth.docs $(or $(JSON),build/growth.json)
 
 bench-kafka: $(BENCHED) ## the same work on Semel and on Apache Kafka: CELLS="a b" RUNS=n WRITE=1 JSON=file; needs Java and Maven
@@ -158,6 +179,10 @@ bench-kafka: $(BENCHED) ## the same work on Semel and on Apache Kafka: CELLS="a 
 
 bench-spark: $(SPARK) ## Spark's pipelines on Semel and on Apache Kafka, taking turns; needs Java and Maven
 	$(BIN)/python -m bench.spark
+
+from-kafka: $(SPARK) ## the scripts of docs/use/from-kafka.md, between a real Kafka and a real Semel; needs Java and Maven
+	$(BIN)/python -m bench.kafka_node
+	$(BIN)/pytest -v tests/from_kafka
 
 alerts-check: build/promtool ## show that each alert of Prometheus fires when it should; needs Go
 	cd observability && ../build/promtool test rules alerts_test.yml
@@ -174,12 +199,17 @@ trace-demo: $(SYNCED) $(JAEGER) ## a coordinator killed in the middle, seen in a
 jaeger: $(JAEGER) ## build Jaeger all-in-one, for `semel up --jaeger`; needs Go; minutes
 	@echo "put it on the PATH: export PATH=\"$(CURDIR)/$(dir $(JAEGER)):\$$PATH\""
 
-dist: $(SYNCED) ## build the wheels of all members into dist/
+dist: $(SYNCED) ## build the wheels that users install into dist/
 	rm -rf dist
 	$(BIN)/uv build --quiet --all-packages --wheel --out-dir dist
+	rm dist/semel_pipelines-*
+
+dist-check: dist ## the wheels as an index would take them; tests/test_dist.py installs them
+	$(BIN)/uv sync --quiet --frozen --inexact --only-group dist
+	$(BIN)/twine check --strict dist/*.whl
 
 clean: ## remove the environment and everything that was built or cached
-	rm -rf .venv dist build htmlcov .coverage .coverage.* .hypothesis
+	rm -rf .venv .venv-* dist build htmlcov .coverage .coverage.* .hypothesis
 	rm -rf .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -204,14 +234,29 @@ $(JAEGER):
 # want them. The smaller set-up takes nothing away (--inexact), so neither undoes the other.
 $(SYNCED): uv.lock pyproject.toml $(MEMBERS)
 	$(set-up)
-	$(BIN)/uv sync --quiet --frozen --inexact --all-extras --no-group spark --no-group kubernetes --compile-bytecode \
-		--package semel-workspace --package semel-cli
-	$(BIN)/python -m compileall -q $(SOURCES)
+	@echo "set-up: packages of uv.lock into $(VENV) (where they must be downloaded, a minute)"
+	@$(BIN)/uv sync --quiet --frozen --inexact --all-extras --no-group spark --no-group kubernetes --compile-bytecode \
+		--package semel-workspace --package semel
+	@echo "set-up: bytecode of $(words $(SOURCES)) packages"
+	@$(BIN)/python -m compileall -q $(SOURCES)
+	@touch $@
+
+# What k8s/ is read and checked with.
+$(KUBERNETES): uv.lock pyproject.toml $(MEMBERS) $(SYNCED)
+	@echo "set-up: validators of Kubernetes"
+	@$(BIN)/uv sync --quiet --frozen --inexact --only-group kubernetes
+	@touch $@
+
+# What only `make site` needs: MkDocs with its theme and plugins.
+$(SITE): uv.lock pyproject.toml $(MEMBERS) $(SYNCED)
+	@echo "set-up: MkDocs"
+	@$(BIN)/uv sync --quiet --frozen --inexact --only-group site
 	@touch $@
 
 # What only `make bench-kafka` needs: Kafka's clients in Python, and charts.
 $(BENCHED): uv.lock pyproject.toml $(MEMBERS) $(SYNCED)
-	$(BIN)/uv sync --quiet --frozen --inexact --only-group bench
+	@echo "set-up: clients of Kafka, and charts"
+	@$(BIN)/uv sync --quiet --frozen --inexact --only-group bench
 	@touch $@
 
 $(GHZ):
@@ -220,16 +265,18 @@ $(GHZ):
 
 $(SPARK): uv.lock pyproject.toml $(MEMBERS)
 	$(set-up)
-	$(BIN)/uv sync --quiet --frozen --all-packages --all-extras --compile-bytecode
-	$(BIN)/python -m compileall -q $(SOURCES)
-	@touch $(SYNCED) $@
-	@rm -f $(BENCHED)
+	@echo "set-up: packages of uv.lock into $(VENV), with PySpark (where they must be downloaded, minutes: 1 GB)"
+	@$(BIN)/uv sync --quiet --frozen --all-packages --all-extras --compile-bytecode
+	@echo "set-up: bytecode of $(words $(SOURCES)) packages"
+	@$(BIN)/python -m compileall -q $(SOURCES)
+	@touch $(SYNCED) $(KUBERNETES) $@
+	@rm -f $(BENCHED) $(SITE)
 
 # Bytecode is made once, here: every process that is started imports in half the time.
 define set-up
 @$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	{ echo "Semel needs Python 3.11 or newer as $(PYTHON); set PYTHON=/path/to/one"; exit 1; }
-@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-@$(BIN)/uv --version 2>/dev/null | grep -qF 'uv $(UV_VERSION) ' || \
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+@test -x $(BIN)/python || { echo "set-up: a Python environment in $(VENV)"; $(PYTHON) -m venv $(VENV); }
+@$(BIN)/uv --version 2>/dev/null | grep -qF 'uv $(UV_VERSION) ' || { echo "set-up: uv $(UV_VERSION)"; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION); }
 endef

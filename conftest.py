@@ -1,15 +1,96 @@
 """What all tests share."""
 
 import gc
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
+import engines
+import pytest
+from file_scheduling import FileScheduling
 from hypothesis import HealthCheck, settings
+from surroundings import use_own_environment, use_own_signals
+from xdist.remote import Producer
 
 # No test asserts how long anything takes: a slow machine finds no mistakes.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
 
+ROOT = Path(__file__).parent
+
+SPARK_TIMEOUT_S = 600
+"""A session of Spark takes twenty seconds to start on two idle cores, and minutes on busy ones."""
+
+guard = engines.Guard()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option of `make test-fast`."""
+    parser.addoption(
+        "--fast", action="store_true", help="leave out tests that need an engine or are slow"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Leave the caller's environment, home and signals before any test is imported.
+
+    A process that only distributes tests to workers leaves them for its workers.
+    """
+    if config.getoption("numprocesses") and not config.getoption("collectonly"):
+        return
+    guard.install()
+    home = tempfile.TemporaryDirectory(prefix="semel-tests-home-", ignore_cleanup_errors=True)
+    config.add_cleanup(home.cleanup)
+    use_own_environment(os.environ, Path(home.name))
+    use_own_signals()
+
+
 def pytest_collection_finish() -> None:
     """Keep what thousands of tests consist of out of every collection of garbage from here on."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> FileScheduling | None:
+    """Give whole files to workers, and all files of Spark to one."""
+    return FileScheduling(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out the folders whose tests all need an engine."""
+    path = collection_path.relative_to(ROOT).as_posix()
+    needs = any(engines.is_below(path, folder) for folder in engines.FOLDERS)
+    return True if needs and config.getoption("fast") else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark each test with its engines, before ``-m`` selects."""
+    for item in items:
+        assert isinstance(item, pytest.Function)
+        parameters = item.callspec.params if hasattr(item, "callspec") else {}
+        path = item.path.relative_to(ROOT).as_posix()
+        for marker in engines.engines(path, item.fixturenames, parameters.get("engine")):
+            item.add_marker(marker)
+        if item.get_closest_marker("spark") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(SPARK_TIMEOUT_S))
+    if config.getoption("fast"):
+        left_out = {item for item in items if _engines_of(item) or item.get_closest_marker("slow")}
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Let no test without the marker of an engine start a process."""
+    guard.test = "" if _engines_of(item) else item.nodeid
+    try:
+        return (yield)
+    finally:
+        guard.test = ""
+
+
+def _engines_of(item: pytest.Item) -> list[str]:
+    return [name for name in engines.MARKERS if item.get_closest_marker(name)]

@@ -1,4 +1,4 @@
-"""More brokers: what a cluster gets through with 1, 2 and 4, and what a move takes and disturbs.
+"""More brokers: the throughput of a cluster with 1, 2 and 4, and the time and effect of a move.
 
 All processes share the machine's cores. So the rate says what the same work costs when it is spread
 over more brokers, and what each process computed for it says how much of it is shared out.

@@ -1,4 +1,4 @@
-"""Certificates and tokens for clusters that are measured while they know who calls."""
+"""Certificates and tokens for clusters that are measured with authentication."""
 
 import json
 import time
@@ -50,7 +50,7 @@ class Identities:
         }
 
     def user(self, name: str) -> Security:
-        """Return what somebody connects with."""
+        """Return the connection settings of a user."""
         return Security(ssl_ca_location=self.certificates.ca, token=self.token(name))
 
     def token(self, name: str) -> str:

@@ -19,7 +19,7 @@ class Figure:
     value: float
     unit: str
     goal: str = ""
-    """What is to be reached, for people; empty: nothing is promised."""
+    """The goal, for people; empty: no goal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,7 @@ KILLS = 10
 _IMPATIENT = ProducerOptions(request_timeout_ms=2_000)
 
 Mend: TypeAlias = Callable[[], None]
-"""What is to be done after a kill, when its time has been taken."""
+"""The repairs after a kill, once its time has been taken."""
 
 
 async def postgres() -> list[Figure]:
@@ -41,7 +41,7 @@ async def postgres() -> list[Figure]:
             theirs = await _small(other)
     rates = theirs[0].value / ours[0].value, theirs[2].value / ours[2].value
     return [
-        *(replace(each, name=f"SQLite, {each.name}", goal="") for each in ours),
+        *(replace(our, name=f"SQLite, {our.name}", goal="") for our in ours),
         *(replace(each, name=f"PostgreSQL, {each.name}", goal="") for each in theirs),
         Figure(name="64 producers, of SQLite's rate", value=rates[0], unit="times", goal="≥ 0.4"),
         Figure(name="commit p50, of SQLite's", value=rates[1], unit="times", goal="≤ 3"),

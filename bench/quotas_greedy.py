@@ -1,7 +1,7 @@
 """The greedy client of the workload `quotas`: asks as fast as it can, and never waits as told.
 
-Run as ``python -m bench.quotas_greedy TOPIC BROKER CA TOKEN``; prints a line when it is at it, and
-what it got through in how many seconds since when it is told to end, by the end of its input.
+Run as ``python -m bench.quotas_greedy TOPIC BROKER CA TOKEN``; prints a line when it runs, and its
+throughput with the seconds since when it is told to end, by the end of its input.
 """
 
 import asyncio
@@ -14,8 +14,8 @@ from semel.broker.v1 import broker_pb2 as broker
 from semel.common.v1.records_pb2 import Record
 from semel_common.errors import SemelError, ThrottlingQuotaExceededError
 from semel_common.wire import methods
+from semel_common.wire.client_security import Security
 from semel_common.wire.grpc_connection import GrpcConnector
-from semel_common.wire.security import Security
 
 IN_FLIGHT = 8
 VALUE = bytes(64 << 10)

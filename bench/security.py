@@ -9,8 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from statistics import median
 
-from aiosemel import Security, SemelClient
-from aiosemel.access import AclBinding, AclOperation, ResourceType
+from aiosemel import AclBinding, AclOperation, ResourceType, Security, SemelClient
 from bench.identities import Identities
 from bench.measure import Figure
 from bench.turns import UNIT, Contender, percent_more, processor_times, producing

@@ -1,8 +1,8 @@
 """Contenders that take turns at the same work on one machine, and what each computes for it.
 
-Processor time does not depend on who else uses the machine as times of day do; but it does depend
-on how busy its caches are, and on its clock. So the turns are short, their order is drawn anew in
-each round, and what is compared is what two contenders took in the same round.
+Processor time does not depend on other users of the machine as times of day do; but it does depend
+on how busy its caches are, and on its clock. So the turns are short, each round draws its order
+again, and the comparison is between two contenders of the same round.
 """
 
 import asyncio

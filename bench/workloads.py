@@ -1,7 +1,7 @@
 """What is measured, as data: the same workload is run by a client of every system.
 
-A workload says what is done; a task says where, and for how long. A client answers with a sample,
-from which every figure is computed in one place, whoever took it.
+A workload names the work; a task names the place and the duration. A client answers with a sample,
+from which every figure is computed in one place, for all clients.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,8 @@ class Kind(StrEnum):
 
     TRANSACTIONS = "transactions"
     """Each producer: begin, send one record to each partition in turn, commit; again and again.
-    Latency: of the commit, which includes that what was sent is flushed and acknowledged."""
+    Latency: of the commit, which includes the flush and the acknowledgement of all records.
+    """
     VISIBLE = "visible"
     """One producer sends records in a transaction and commits it, while a read_committed consumer
     polls. Latency: from before the first send until poll has returned the last record."""

@@ -14,22 +14,26 @@ A payment is a change of two balances in the database and an event in the topic.
    moment that decides: there is no other.
 4. Tell Semel to commit.
 
-Whoever starts again finds what was left between 2 and 4: Semel tells the names of the transactions
-that are prepared, and the database tells whether it has the name. If it has not, the name is stored
-as aborted before Semel is told so: should the process that prepared it live after all, a unique key
-keeps it from committing in the database what is aborted in Semel. So rows of `semel_transaction`
-may be deleted only once no such process can be left, say after a day.
+A process that starts again finds the transactions that stopped between 2 and 4: Semel tells the
+names of the prepared transactions, and the database tells whether it has the name. If it has not,
+the name is stored as aborted before Semel is told so: should the process that prepared it live
+after all, a unique key keeps it from committing in the database a transaction that is aborted in
+Semel. So rows of `semel_transaction` may be deleted only once no such process can be left, say
+after a day.
 
 The database is SQLite, which Python brings with it. With PostgreSQL it is the same, statement by
-statement, but for how a driver writes its placeholders. A call that waits for a network belongs
-into an asyncio driver; those of SQLite are short enough to be made here.
+statement, except for a driver's placeholders. A call that waits for a network belongs into an
+asyncio driver; those of SQLite are short enough to be made here.
 """
 
 import argparse
 import asyncio
 import json
 import logging
+import signal
 import sqlite3
+import sys
+from collections.abc import Coroutine
 from dataclasses import asdict, dataclass
 
 from aiosemel import PreparedTransactionId, SemelClient, TransactionalProducer
@@ -46,7 +50,7 @@ log = logging.getLogger("bank")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Payment:
-    """One order to pay; its id is given by whoever orders it."""
+    """One order to pay; the buyer gives its id."""
 
     id: str
     payer: str
@@ -61,7 +65,7 @@ ORDERS = (
 
 
 async def run(database: sqlite3.Connection, bootstrap: str, topic: str) -> None:
-    """Finish what was left, then make every payment that is not made yet.
+    """Finish the prepared payments, then make every missing payment.
 
     Crash-only: whatever goes wrong ends the process, and the next one knows what to do.
     """
@@ -137,6 +141,31 @@ def is_made(database: sqlite3.Connection, payment: Payment) -> bool:
     return found.fetchone() is not None
 
 
+async def until_signal(work: Coroutine[None, None, None]) -> int:
+    """Do the work, or cancel it at a signal; returns the exit status.
+
+    A cancelled payment is finished by the next start, as after a crash.
+    """
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    received: list[int] = []
+
+    def end(number: int) -> None:
+        received.append(number)
+        task.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, end, number)
+    try:
+        await work
+    except asyncio.CancelledError:
+        if not received:
+            raise
+        log.info("stopped by %s", signal.Signals(received[0]).name)
+        return 128 + received[0]
+    return 0
+
+
 def main() -> None:
     """Read the command line, and run."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -147,7 +176,7 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     database = sqlite3.connect(options.database, isolation_level="IMMEDIATE")
     try:
-        asyncio.run(run(database, options.bootstrap, options.topic))
+        sys.exit(asyncio.run(until_signal(run(database, options.bootstrap, options.topic))))
     finally:
         database.close()
 

@@ -14,6 +14,7 @@ from loadtest.requests import RECORDS_PER_CALL, fetch_request
 from loadtest.scenarios import Run
 from loadtest.target import TOPIC, Target
 from semel.broker.v1.broker_pb2_grpc import BrokerServiceStub
+from semel_common.wire.channel_options import DIRECT
 
 _MARKERS_TIMEOUT_S = 30.0
 _POLL_S = 0.1
@@ -31,7 +32,7 @@ class Effects:
         """Look at what there is before a run; a read finds something, or raises AssertionError."""
         self._before = await self._count(IsolationLevel.READ_UNCOMMITTED)
         if run.scenario == "fetch":
-            async with grpc.aio.insecure_channel(self._target.broker) as channel:
+            async with grpc.aio.insecure_channel(self._target.broker, options=[DIRECT]) as channel:
                 for partition in self._target.partitions:
                     request = fetch_request(self._target, partition, 0)
                     answer = await BrokerServiceStub(channel).Fetch(request)

@@ -23,7 +23,7 @@ class Detail(TypedDict):
 
 def page(run: Run, report: Report, details: Sequence[Detail], wrong: Sequence[str]) -> str:
     """Return the page of one run."""
-    times = sorted(each["latency"] / NS_PER_MS for each in details)
+    times = sorted(detail["latency"] / NS_PER_MS for detail in details)
     figures = "".join(
         f"<tr><th>p{each}<td>{percentile_ms(report, each):.2f} ms" for each in (50, 90, 95, 99)
     )
@@ -42,8 +42,8 @@ def _bars(times: Sequence[float]) -> list[str]:
         return []
     width = (times[-1] - times[0]) / _BUCKETS or 1.0
     counts = [0] * (_BUCKETS + 1)
-    for each in times:
-        counts[int((each - times[0]) / width)] += 1
+    for time in times:
+        counts[int((time - times[0]) / width)] += 1
     longest = max(counts)
     return [
         f"<tr><td>{times[0] + number * width:.2f} ms<td>{count}"

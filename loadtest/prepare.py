@@ -32,6 +32,7 @@ from semel.coordinator.v1 import cluster_pb2 as cluster
 from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel.coordinator.v1.transactions_pb2_grpc import CoordinatorServiceStub
 from semel.group.v1 import group_pb2 as group
+from semel_common.wire.channel_options import DIRECT
 
 if TYPE_CHECKING:
     from semel.coordinator.v1.transactions_pb2_grpc import CoordinatorServiceAsyncStub
@@ -52,7 +53,7 @@ class Preparation:
     async def prepare(self, run: Run) -> None:
         """Write the data file of a run."""
         messages = await self.messages(run)
-        rows = [MessageToDict(each, preserving_proto_field_name=True) for each in messages]
+        rows = [MessageToDict(message, preserving_proto_field_name=True) for message in messages]
         DATA.mkdir(parents=True, exist_ok=True)
         (DATA / f"{run.scenario}.json").write_text(json.dumps(rows), "utf-8")
 
@@ -66,19 +67,22 @@ class Preparation:
             case "init-producer-id":
                 return [init_request(name) for name in await self._ids(run.calls)]
             case "produce-plain":
-                return [produce_request(target, each) for each in target.partitions]
+                return [produce_request(target, partition) for partition in target.partitions]
             case "produce-transactional":
                 self._producers = await self._begin(run.calls)
-                return [produce_request(target, each.partition, each) for each in self._producers]
+                return [
+                    produce_request(target, producer.partition, producer)
+                    for producer in self._producers
+                ]
             case "end-txn":
-                return [end_request(target, each) for each in self._producers]
+                return [end_request(target, producer) for producer in self._producers]
             case "commit-offsets":
                 self.groups = (await self._groups())[: run.calls]
                 chosen = islice(cycle(self.groups), run.calls)
-                return [commit_request(each, next(partitions)) for each in chosen]
+                return [commit_request(batch, next(partitions)) for batch in chosen]
             case "fetch":
                 await self._fill()
-                return [fetch_request(target, each, 0) for each in target.partitions]
+                return [fetch_request(target, partition, 0) for partition in target.partitions]
             case _:
                 return await self._streamed(run)
 
@@ -99,7 +103,7 @@ class Preparation:
                 ]
             case "stream-txn-offset-commit":
                 self._producers = await self._begin(FRAMES_PER_STREAM)
-                self.groups = sorted({each.group_id for each in self._producers})
+                self.groups = sorted({producer.group_id for producer in self._producers})
                 return [
                     group.StreamRequest(
                         frames=[
@@ -111,7 +115,7 @@ class Preparation:
                     for n, each in enumerate(self._producers, start=1)
                 ]
             case "stream-end-txn":
-                ends = [end_request(target, each, groups=True) for each in self._producers]
+                ends = [end_request(target, producer, groups=True) for producer in self._producers]
                 return [
                     transactions.StreamRequest(
                         frames=[transactions.RequestFrame(correlation_id=n, end_txn=each)]
@@ -123,7 +127,7 @@ class Preparation:
 
     async def _fill(self) -> None:
         """Let there be something to read in each partition, whatever ran before."""
-        async with grpc.aio.insecure_channel(self._target.broker) as channel:
+        async with grpc.aio.insecure_channel(self._target.broker, options=[DIRECT]) as channel:
             stub = BrokerServiceStub(channel)
             for partition in self._target.partitions:
                 await stub.Produce(produce_request(self._target, partition))
@@ -144,7 +148,7 @@ class Preparation:
                 producer_epoch=began.producer_epoch, partition=partition, group_id=group_id,
             )  # fmt: skip
 
-        async with grpc.aio.insecure_channel(self._target.coordinator) as channel:
+        async with grpc.aio.insecure_channel(self._target.coordinator, options=[DIRECT]) as channel:
             stub = CoordinatorServiceStub(channel)
             beginning = map(
                 partial(begin, stub), names, cycle(self._target.partitions), cycle(groups)

@@ -48,7 +48,7 @@ class Run:
 
 def read_runs(path: Path = THRESHOLDS) -> list[Run]:
     """Return the runs in their order."""
-    return [Run(**each) for each in tomllib.loads(path.read_text("utf-8"))["run"]]
+    return [Run(**load) for load in tomllib.loads(path.read_text("utf-8"))["run"]]
 
 
 def read_config(scenario: str) -> dict[str, object]:

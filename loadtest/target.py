@@ -10,6 +10,7 @@ import grpc
 
 from semel.coordinator.v1 import cluster_pb2 as cluster
 from semel.coordinator.v1 import cluster_pb2_grpc
+from semel_common.wire.channel_options import DIRECT
 
 TOPIC = "load-test"
 _PARTITIONS_PER_BROKER = 4
@@ -70,7 +71,7 @@ class Target:
 @asynccontextmanager
 async def find_target(bootstrap: str) -> AsyncIterator[Target]:
     """Make the topic if it is not there, and choose instances."""
-    async with grpc.aio.insecure_channel(bootstrap) as channel:
+    async with grpc.aio.insecure_channel(bootstrap, options=[DIRECT]) as channel:
         stub = cluster_pb2_grpc.ClusterServiceStub(channel)
         everyone = (await stub.Metadata(cluster.MetadataRequest())).instances
         brokers = [each for each in everyone if each.role == cluster.SERVICE_ROLE_BROKER]
@@ -89,7 +90,9 @@ async def find_target(bootstrap: str) -> AsyncIterator[Target]:
             group_coordinator=_first(known, cluster.SERVICE_ROLE_GROUP_COORDINATOR),
             topic_id=known.topics[0].topic_id,
             partitions=tuple(
-                each.index for each in known.topics[0].partitions if each.leader_id == leader
+                partition.index
+                for partition in known.topics[0].partitions
+                if partition.leader_id == leader
             ),
         )
 
@@ -98,9 +101,9 @@ def _first(
     known: cluster.MetadataResponse, role: "cluster.ServiceRole.ValueType", instance_id: int = 0
 ) -> str:
     return next(
-        _address(each)
-        for each in known.instances
-        if each.role == role and each.instance_id == instance_id
+        _address(instance)
+        for instance in known.instances
+        if instance.role == role and instance.instance_id == instance_id
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from source_tree import ROOT, modules
 
-PAGE = ROOT / "docs" / "scenarios.md"
+PAGE = ROOT / "docs" / "internals" / "scenarios.md"
 _TABLE = ROOT / "tests" / "scenarios.toml"
 _DOES_NOT_APPLY = "does-not-apply"
 _NUMBER = re.compile(r"(?:\bC-|_c)(\d{3})(?!\d)")
@@ -17,10 +17,10 @@ _INTRODUCTION = """\
 
 # Scenarios
 
-What Apache Kafka's own tests check about transactions, by number, and the tests that show the
-same of Semel. A test names its scenarios in its name or its text. Where the protocol differs from
-Kafka's (epochs of 64 bits, one for each transaction; inquiry instead of verification; aborted
-records filtered by the broker), a scenario is to be read in that light, or does not apply.
+Apache Kafka's own tests check these scenarios of transactions. The page lists them by number, with
+the tests that show the same of Semel. A test names its scenarios in its name or its text. If the
+protocol differs from Kafka's (epochs of 64 bits, one for each transaction; inquiry instead of
+verification; aborted records filtered by the broker), a scenario is adapted, or does not apply.
 """
 
 
@@ -66,7 +66,7 @@ def _lines() -> Iterator[str]:
 
 def _link(test: str) -> str:
     path, _, name = test.partition("::")
-    return f"[{name.removeprefix('test_').replace('_', ' ')}](../{path})"
+    return f"[{name.removeprefix('test_').replace('_', ' ')}](../../{path})"
 
 
 def _tests(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:

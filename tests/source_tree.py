@@ -89,7 +89,7 @@ class Module:
 
 
 def imported_names(tree: ast.Module) -> dict[str, str]:
-    """Return the full names of what a module imports, by the name that each has there."""
+    """Return the full names of a module's imports, by the name that each has there."""
     found: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -98,16 +98,16 @@ def imported_names(tree: ast.Module) -> dict[str, str]:
 
 
 def imports(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
-    """Return the full names of what a statement imports, by the name that each is given."""
+    """Return the full names of a statement's imports, by the name that each is given."""
     if isinstance(node, ast.ImportFrom):
         origin = "." * node.level + (node.module or "")
-        return {each.asname or each.name: f"{origin}.{each.name}" for each in node.names}
-    return {each.asname or each.name.partition(".")[0]: each.name for each in node.names}
+        return {name.asname or name.name: f"{origin}.{name.name}" for name in node.names}
+    return {name.asname or name.name.partition(".")[0]: name.name for name in node.names}
 
 
 @cache
 def text_files() -> tuple[str, ...]:
-    """Return the paths of all files that git keeps or would keep, but for binary and lock files."""
+    """Return the paths of all files that git keeps or would keep, except binary and lock files."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout.decode()
     paths = {path for path in listed.split("\0") if path and (ROOT / path).is_file()}

@@ -1,9 +1,9 @@
-"""What `make audit` lets pass: never a licence that is not allowed, nor holes not looked up."""
+"""`make audit` passes no licence that is not allowed, and no hole that was not looked up."""
 
 import subprocess
 
+import audit
 import pytest
-from tools import audit
 
 
 def test_a_licence_that_is_not_allowed_is_named_with_what_to_do() -> None:

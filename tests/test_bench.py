@@ -1,4 +1,4 @@
-"""What the measurements do when there is nothing to measure: they say so, and give no figure."""
+"""The measurements, if there is nothing to measure, say so and give no figure."""
 
 import sys
 

@@ -1,6 +1,7 @@
-"""The harness beside Apache Kafka, where it needs no Kafka: what it counts, says and writes."""
+"""The harness beside Apache Kafka, where it needs no Kafka: its counts, messages and files."""
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from bench.kafka.__main__ import client_commands, contestants, main
 from bench.kafka.cells import CELLS, Cell, Contestant, Goal, Unit, UnknownCellError, chosen_cells
 from bench.kafka.figures import SHARES, distribution, figure_of, middle, ratio, ratios
 from bench.kafka.harness import Harness, Pace
-from bench.kafka.page import BEGIN, END, PAGE, NoMarkersError, replaced, section
+from bench.kafka.page import FOLDER, page, path_of
 from bench.kafka.report import (
     CellReport,
     Limit,
@@ -206,7 +207,7 @@ def test_a_report_is_read_as_it_was_written(tmp_path: Path) -> None:
     path = tmp_path / "new" / "report.json"
     write_report(REPORT, path)
     assert tables(read_report(path)) == tables(REPORT)
-    assert section(read_report(path)) == section(REPORT)
+    assert page(read_report(path)) == page(REPORT)
 
 
 def test_tables_show_medians_the_ratio_and_its_spread() -> None:
@@ -224,28 +225,25 @@ def test_tables_show_medians_the_ratio_and_its_spread() -> None:
     ]
 
 
-def test_the_section_replaces_what_stands_between_its_markers() -> None:
-    text = section(replace(REPORT, failures=["java, transactions-8: ended"]))
-    page = replaced(f"# Page\n\n{BEGIN}\n\nold\n\n{END}\n\nend\n", text)
-    assert page == f"# Page\n\n{BEGIN}\n\n{text}\n\n{END}\n\nend\n"
-    assert replaced(page, text) == page
+def test_the_page_of_a_report_has_its_date_its_failures_and_its_charts() -> None:
+    text = page(replace(REPORT, failures=["java, transactions-8: ended"]))
+    assert path_of(REPORT) == FOLDER / "2026-11-22-kafka.md"
+    assert "# Semel beside Apache Kafka, 2026-11-22\n" in text
+    assert "(2026-11-22-kafka-throughput.svg)" in text
     assert "Taken 2026-11-22: 2 cores. Apache Kafka 4.1.1." in text
     assert "Failed, and missing: java, transactions-8: ended" in text
     assert "| ---: |" in text
 
 
-@pytest.mark.parametrize(("page", "lacking"), [("", BEGIN), (BEGIN, END)], ids=["begin", "end"])
-def test_a_page_without_markers_is_left_alone(page: str, lacking: str) -> None:
-    with pytest.raises(NoMarkersError, match="the page lacks") as raised:
-        replaced(page, "text")
-    assert lacking in str(raised.value)
+def test_the_charts_of_every_page_beside_kafka_are_there() -> None:
+    pages = sorted((ROOT / FOLDER).glob("*-kafka.md"))
+    assert pages
+    for each in pages:
+        for name in re.findall(r"\]\(([^)]*\.svg)\)", each.read_text("utf-8")):
+            assert (each.parent / name).is_file(), f"{each.name}: {name}"
 
 
-def test_the_page_of_benchmarks_has_a_place_for_the_section() -> None:
-    assert replaced((ROOT / PAGE).read_text("utf-8"), "text")
-
-
-def test_an_unknown_cell_is_named_with_those_that_are_known(
+def test_an_unknown_cell_is_named_with_the_known_cells(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with pytest.raises(UnknownCellError, match="unknown cell nothing, none; known: transactions-1"):
@@ -256,7 +254,7 @@ def test_an_unknown_cell_is_named_with_those_that_are_known(
 
 
 def test_cells_that_are_chosen_keep_their_order_and_without_any_all_are() -> None:
-    assert [each.name for each in chosen_cells(["visible", "transactions-8"])] == [
+    assert [chosen_cell.name for chosen_cell in chosen_cells(["visible", "transactions-8"])] == [
         "transactions-8",
         "visible",
     ]
@@ -317,7 +315,7 @@ async def test_a_client_that_fails_is_named_and_the_others_go_on() -> None:
         }
         async with Harness(systems, commands) as harness:
             found = await harness.measure(cell, pace)
-    assert [each.partition(":")[0] for each in harness.failures] == [
+    assert [failure.partition(":")[0] for failure in harness.failures] == [
         "java, bench-transactions-1-java-0",
         "java, bench-transactions-1-java-1",
     ]
@@ -332,6 +330,6 @@ async def test_a_system_that_cannot_be_filled_takes_no_further_part() -> None:
     async with Harness(dict.fromkeys(commands, up), commands) as harness:
         await harness.fill(1)
         found = await harness.measure(cell, Pace())
-    assert [each.partition(":")[0] for each in harness.failures] == ["java, bench-source"]
+    assert [failure.partition(":")[0] for failure in harness.failures] == ["java, bench-source"]
     assert found.usage == {}
     assert found.lines[0].values == {}

@@ -1,11 +1,11 @@
 """Members as the SDK has them, and the group as its coordinator has it, over a bad network.
 
-Hypothesis looks for what goes wrong: requests and answers get lost, late and repeated, members come
+Hypothesis looks for broken promises: requests and answers get lost, late and repeated, members come
 and go, are slow, silent and expired, static members are closed and started again, topics change.
-Some promises are kept all the time: nobody uses a partition that the group gave to somebody else,
-nobody is fenced for nothing, and whoever has said goodbye holds nothing any more. Another one at
-the end: once the network works, everybody holds what it is to hold, without a rebalance time-out's
-help. (protocol.md, section 5; KIP-848.)
+Some promises hold all the time: no member uses a partition that the group gave to another member,
+the group fences no member without a reason, and a member that has left holds nothing. Another one
+holds at the end: once the network works, every member gets its share, without a rebalance
+time-out's help. (protocol.md, section 5; KIP-848.)
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from aiosemel import ConsumerOptions
-from aiosemel._cluster import Cluster
-from aiosemel._group_member import GroupMember, answer_of
-from aiosemel._membership import Heartbeat, Membership, MemberState, TopicIdPartition
-from aiosemel._signal import Signal
+from aiosemel._cluster.routes import Cluster
+from aiosemel._consumer.group.member import GroupMember, answer_of
+from aiosemel._consumer.group.membership import Heartbeat, Membership, MemberState, TopicIdPartition
+from aiosemel._shared.change_signal import Signal
 from semel.group.v1.group_pb2 import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -34,12 +34,12 @@ from semel_common.errors import (
     SemelError,
     UnreleasedInstanceIdError,
 )
-from semel_group import requests, responses
 from semel_group.machine import GroupLimits, GroupMachine
 from semel_group.machine.records import Member as GroupsMember
 from semel_group.machine.records import Record
 from semel_group.machine.values import MemberKey
-from semel_runtime.cluster.image import ClusterImage, Layout, PartitionLeader, Topic
+from semel_group.rpc import requests, responses
+from semel_runtime.cluster.metadata_image import ClusterImage, Layout, PartitionLeader, Topic
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -50,13 +50,13 @@ ROUNDS_MAX = 20
 
 
 class Fate(Enum):
-    """What becomes of a heartbeat."""
+    """The fate of a heartbeat."""
 
     ANSWERED = auto()
     ANSWER_LOST = auto()
-    """It may be repeated on the way all the same."""
+    """The network may still repeat it."""
     REQUEST_LATE = auto()
-    """It arrives when nobody waits for it any more, or never."""
+    """It arrives when its member has stopped waiting for it, or never."""
 
 
 fates = st.sampled_from((*Fate, Fate.ANSWERED, Fate.ANSWERED))
@@ -132,12 +132,12 @@ class Group:
             self.machine.replay(next(self._records), record)
 
     def known(self) -> Mapping[str, GroupsMember]:
-        """Return all members, with those that are away."""
+        """Return all members, with the static members that are away."""
         state = self.machine.membership.groups.get(GROUP)
         return {} if state is None else state.members
 
     def members(self) -> frozenset[str]:
-        """Return who is a member, and there."""
+        """Return the names of the members that are there."""
         return frozenset(name for name, each in self.known().items() if not each.is_away)
 
     def holder(self, instance_id: str) -> GroupsMember:
@@ -146,7 +146,7 @@ class Group:
         return holder
 
     def held(self, member_id: str) -> frozenset[tuple[str, int]]:
-        """Return what a member may be using."""
+        """Return the partitions that a member may be using."""
         known = self.known().get(member_id)
         return frozenset() if known is None else frozenset(known.held)
 
@@ -161,7 +161,7 @@ class Group:
 
 @dataclass(eq=False)
 class Member:
-    """One consumer: the SDK's machine, and the user who does what it says, when he likes."""
+    """One consumer: the SDK's machine, and the user's code, which follows it at any pace."""
 
     name: str
     topics: list[str]
@@ -170,7 +170,8 @@ class Member:
     is_void: bool = False
     """Whether the group has removed it without its knowing: what it owns counts for nothing."""
     is_replaced: bool = False
-    """Whether another member has its instance id: perhaps one that is gone, and was heard late."""
+    """Whether another member has taken its instance id: a process that was started after it, or one
+    that is gone and was heard late."""
 
     def __post_init__(self) -> None:
         nowhere = cast("Cluster", None)
@@ -201,7 +202,7 @@ class Member:
             self.is_void = self.is_void and bool(request.said.member_epoch)
 
     def move(self) -> None:
-        """Do one step of what a rebalance asks of the user."""
+        """Do the user's next step of a rebalance."""
         machine = self.machine
         if machine.must_let_go:
             machine.let_go()
@@ -221,7 +222,7 @@ class Request:
 
 
 class BadNetwork(RuleBasedStateMachine):
-    """What may happen, in any order."""
+    """The events, in any order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -328,7 +329,7 @@ class BadNetwork(RuleBasedStateMachine):
     @precondition(lambda self: self.late)
     @rule(data=st.data(), comes_again=st.booleans())
     def arrive_late(self, data: st.DataObject, comes_again: bool) -> None:
-        """Let any heartbeat arrive that nobody waits for any more, perhaps once again."""
+        """Let any heartbeat arrive that its member has stopped waiting for, perhaps once again."""
         request = data.draw(st.sampled_from(self.late), label="request")
         if not comes_again:
             self.late.remove(request)
@@ -339,7 +340,7 @@ class BadNetwork(RuleBasedStateMachine):
         self.group.resize(topic, partitions)
 
     def _exchange(self, member: Member, fate: Fate) -> None:
-        """Let a member say what is due, or what the interval asks for."""
+        """Let a member send a heartbeat that is due, or that the interval asks for."""
         if not (member.machine.heartbeats or member.machine.heartbeat_due):
             return
         request = member.speak()
@@ -366,8 +367,10 @@ class BadNetwork(RuleBasedStateMachine):
         except SemelError as error:
             return error
         gone = before - self.group.members()
-        if request.sender.name in gone and request.sender.machine.state in _BELIEVES:
-            request.sender.is_void = True
+        for member in self.members:
+            if member.name in gone and member.machine.state in _BELIEVES:
+                member.is_void = True
+                member.is_replaced |= member is not request.sender
         return answer
 
     # -- promises --------------------------------------------------------------------------------
@@ -393,7 +396,7 @@ class BadNetwork(RuleBasedStateMachine):
         assert all(each.topic for member in self.members for each in member.owned)
 
     def teardown(self) -> None:
-        """Let the network work, and who is gone expire: soon everybody holds its share."""
+        """Let the network work, and lost members expire: soon every member holds its share."""
         for name in sorted(self.group.known().keys() - {each.name for each in self.members}):
             self.group.expire(name)
         for _ in range(ROUNDS_MAX):

@@ -1,4 +1,4 @@
-"""What services do not load: what serves features that are off costs neither time nor memory."""
+"""Modules that services do not load: a feature that is off costs neither time nor memory."""
 
 import subprocess
 import sys

@@ -209,8 +209,8 @@ def test_without_ghz_no_cluster_is_started(
     assert "--ghz is /no/ghz: there is no such program" in capsys.readouterr().err
 
 
-def test_the_job_in_a_cluster_runs_what_is_there() -> None:
-    """The image has the folder's layout; what the Job says exists, and fits the Dockerfile."""
+def test_the_job_in_a_cluster_runs_files_that_exist() -> None:
+    """The image has the folder's layout; the files of the Job exist, and fit the Dockerfile."""
     job = (ROOT / "loadtest" / "k8s" / "job.yaml").read_text("utf-8")
     image = (ROOT / "loadtest" / "k8s" / "Dockerfile").read_text("utf-8")
     words = re.search(r"command: \[(.*)\]", job)

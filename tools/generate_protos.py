@@ -1,7 +1,7 @@
 """Generates the Python side of protos/semel: messages, stubs, types and the descriptor set.
 
-The output is a function of the .proto files and the locked tools alone: whoever runs it gets the
-same bytes. `--check` generates into a temporary folder and compares, changing nothing.
+The output is a function of the .proto files and the locked tools alone: every machine gets the same
+bytes. `--check` generates into a temporary folder and compares, changing nothing.
 """
 
 import argparse
@@ -23,7 +23,7 @@ GENERATED = ("*_pb2.py", "*_pb2.pyi", "*_pb2_grpc.py", "*_pb2_grpc.pyi", "*/**/_
 
 
 def main() -> int:
-    """Generate, or with `--check` say what is not as it would be generated."""
+    """Generate, or with `--check` name every file that differs from its source."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="compare only; status 1 if stale")
     check: bool = parser.parse_args().check
@@ -56,7 +56,7 @@ def generate(folder: Path) -> dict[Path, bytes]:
         f"--python_out={folder}",
         f"--mypy_out=quiet:{folder}",
     )
-    # Stubs are for those who want plain gRPC: our own servers and SDK go by the descriptors.
+    # Stubs are for users of plain gRPC: our own servers and SDK go by the descriptors.
     run_protoc(
         files_with_services(folder / DESCRIPTORS, sources),
         f"--grpc_python_out={folder}",

@@ -14,8 +14,8 @@ _TIMEOUT_S = 60.0
 def arrivals(poll: Callable[[], bool]) -> Iterator[Callable[[], float]]:
     """Poll for records, one at a time; yields what waits for the next, and says when it arrived.
 
-    ``poll`` returns whether there was one, within less than a second. What it raises is raised by
-    whoever waits, at once; queue.Empty if nothing comes for a minute.
+    ``poll`` returns whether there was one, within less than a second. Its errors reach the waiting
+    caller at once; queue.Empty if nothing comes for a minute.
     """
     told: SimpleQueue[float | Exception] = SimpleQueue()
     stop = Event()

@@ -134,7 +134,7 @@ class _Client:
         message = {"value": bytes(self.workload.record_size_bytes)}
         for number in range(self.workload.records_per_transaction // _COLUMN_RECORDS):
             partition = number % self.workload.partitions
-            # One for all: the client writes into those that it refuses, and refuses none here.
+            # One for all: the client writes into refused ones, and refuses none here.
             taken = producer.produce_batch(self.topic, [message] * _COLUMN_RECORDS, partition)
             assert taken == _COLUMN_RECORDS, taken
 

@@ -1,4 +1,4 @@
-"""When the clock starts, when it stops, and what is counted between: one rule for all clients.
+"""The start and stop of the clock, and the count between: one rule for all clients.
 
 The clock starts when the first transaction after the warm-up has ended, and stops when the last one
 has ended before the time is over; it goes on until there are some. So nothing is counted by halves,

@@ -1,8 +1,8 @@
 """The settings of every client, for each kind of workload, with their reasons: all are here.
 
-Whatever is not named has the client's default. What holds for all: acks=all and idempotence,
-which transactions ask for; no compression, on either side; read_committed, and no offsets committed
-but in transactions. The clients for asyncio, Semel's and aiokafka, run on uvloop.
+Unnamed settings have the client's default. Common to all: acks=all and idempotence, which
+transactions ask for; no compression, on either side; read_committed, and no offsets committed
+outside transactions. The clients for asyncio, Semel's and aiokafka, run on uvloop.
 """
 
 from collections.abc import Callable, Mapping
@@ -87,7 +87,7 @@ def _confluent(workload: Workload) -> Settings:
         "isolation.level": "read_committed",
         "enable.auto.commit": False,
         "auto.offset.reset": "earliest",
-        # When the queue of what was fetched is full, look again soon, and not a second later.
+        # When the queue of fetched records is full, look again soon, and not a second later.
         "fetch.queue.backoff.ms": 5,
     }
     return Settings(producer=producer, consumer=consumer)

@@ -57,7 +57,11 @@ def _draw(
 
 def _processor(points: Sequence[Point]) -> Iterable[Line]:
     """Yield what each operation costs all processes together."""
-    operations = [each.operation for each in all_series(points) if each.unit.startswith(CPU_US)]
+    operations = [
+        one_series.operation
+        for one_series in all_series(points)
+        if one_series.unit.startswith(CPU_US)
+    ]
     for operation in dict.fromkeys(operations):
         used = [(point.size, _sum(point, operation)) for point in points]
         yield operation, [(size, value) for size, value in used if value > 0]
@@ -65,9 +69,9 @@ def _processor(points: Sequence[Point]) -> Iterable[Line]:
 
 def _sum(point: Point, operation: str) -> float:
     return sum(
-        each.value
-        for each in point.readings
-        if each.operation == operation and each.unit.startswith(CPU_US)
+        reading.value
+        for reading in point.readings
+        if reading.operation == operation and reading.unit.startswith(CPU_US)
     )
 
 

@@ -56,7 +56,7 @@ class Curve:
     sizes: Sequence[float]
     measure: Measure
     why: str
-    """What is not flat, and the reason: for readers of the report."""
+    """The curves that are not flat, and the reasons: for readers of the report."""
 
 
 class Slope(NamedTuple):
@@ -84,7 +84,7 @@ def values(points: Sequence[Point], series: Series) -> list[tuple[float, float]]
 
 def all_series(points: Sequence[Point]) -> list[Series]:
     """Return the lines of a curve, in the order in which they were measured."""
-    return list(dict.fromkeys(each.series for point in points for each in point.readings))
+    return list(dict.fromkeys(reading.series for point in points for reading in point.readings))
 
 
 def _exponent(pairs: Sequence[tuple[float, float]]) -> float | None:

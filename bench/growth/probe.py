@@ -12,7 +12,7 @@ from bench.processes import processor_s, resident_mib
 from semel_local import ProcessCluster
 
 CLIENT = "client"
-"""This process: the SDK, and what is measured with."""
+"""This process: the SDK, and the tools of the measurement."""
 IDLE_S = 4.0
 CPU_US = "µs CPU"
 LATENCY_MS = "ms p50"
@@ -52,7 +52,7 @@ class Probe:
         return [*readings, Reading(operation=operation, of="time", unit="ms", value=took_ms)]
 
     async def idle(self, operation: str = "idle") -> list[Reading]:
-        """Do nothing for some seconds: what a second costs that nobody asked for anything."""
+        """Do nothing for some seconds: the cost of an idle second."""
         before = self._cpu_s()
         await asyncio.sleep(IDLE_S)
         return [

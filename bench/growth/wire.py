@@ -8,7 +8,7 @@ from aiosemel import SemelClient, ServiceRole
 from semel.broker.v1 import broker_pb2 as broker
 from semel.common.v1 import participants_pb2 as participants
 from semel.coordinator.v1 import transactions_pb2 as transactions
-from semel_common.batches import Columns, seal
+from semel_common.record_batches.batches import Columns, seal
 from semel_common.wire import methods
 from semel_common.wire.connection import Connection
 from semel_common.wire.grpc_connection import GrpcConnector
@@ -33,7 +33,9 @@ class Wire:
     async def find(cls, client: SemelClient, connector: GrpcConnector, bootstrap: str) -> "Wire":
         """Return the wire to a cluster."""
         cluster = await client.admin().describe_cluster()
-        leader = next(each for each in cluster.instances if each.role is ServiceRole.BROKER)
+        leader = next(
+            instance for instance in cluster.instances if instance.role is ServiceRole.BROKER
+        )
         address = f"{leader.host}:{leader.port}"
         return cls(connector.connect(bootstrap), connector.connect(address), cluster.cluster_id)
 

@@ -20,7 +20,7 @@ from bench.clients.settings import ClientName
 from bench.kafka.cells import CELLS, Cell, Contestant, UnknownCellError, chosen_cells
 from bench.kafka.harness import Harness, Pace
 from bench.kafka.machine import machine, versions
-from bench.kafka.page import CHARTS, PAGE, replaced, section
+from bench.kafka.page import FOLDER, page, path_of
 from bench.kafka.report import Limit, Report, read_report, write_report
 from bench.kafka.systems import Running, java_client, running
 from bench.kafka.table import Table, tables
@@ -62,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--runs", type=int, default=3, help="of each client; the median counts")
     parser.add_argument("--json", type=Path, default=_JSON, help=f"what to write: {_JSON}")
     parser.add_argument("--read", type=Path, help="measure nothing: show what this JSON has")
-    parser.add_argument("--write", action="store_true", help=f"write {PAGE} and {CHARTS}")
+    parser.add_argument("--write", action="store_true", help=f"write a dated page into {FOLDER}")
     return parser
 
 
@@ -77,7 +77,7 @@ def _measured(cells: Sequence[Cell], runs: int, path: Path) -> Report:
 
 
 def contestants(absent: str | None) -> Sequence[Contestant]:
-    """Return who can take part where something is missing."""
+    """Return the contenders that can take part if something is missing."""
     return (Contestant.SEMEL,) if absent else tuple(Contestant)
 
 
@@ -105,7 +105,7 @@ async def measured(cells: Sequence[Cell], pace: Pace, present: Sequence[Contesta
             runs=pace.runs,
             machine=machine(),
             versions=versions(kafka=len(present) > 1),
-            limits=[Limit(name=each.name, value=each.value, unit=each.unit) for each in bounds],
+            limits=[Limit(name=bound.name, value=bound.value, unit=bound.unit) for bound in bounds],
             idle_mib=idle,
             cells=found,
             failures=harness.failures,
@@ -147,9 +147,9 @@ def _rich(table: Table) -> RichTable:
 def _write(report: Report) -> None:
     from bench.kafka.charts import draw  # noqa: PLC0415 - a second that no other run needs
 
-    draw(report, CHARTS)
-    PAGE.write_text(replaced(PAGE.read_text("utf-8"), section(report)), "utf-8")
-    print(f"written: {PAGE}, {CHARTS}", file=sys.stderr)
+    draw(report)
+    path_of(report).write_text(page(report), "utf-8")
+    print(f"written: {path_of(report)}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What is measured, as data: the cells, who takes part in which, and what is to be reached."""
+"""The measurements, as data: the cells, their contenders, and their goals."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -77,7 +77,7 @@ KAFKA = (Contestant.JAVA, Contestant.CONFLUENT, Contestant.AIOKAFKA)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """What is to be reached of one figure."""
+    """The goal of one figure."""
 
     unit: Unit
     title: str

@@ -11,6 +11,7 @@ from matplotlib.ticker import NullFormatter
 
 from bench.kafka.cells import CELLS, Contestant, Unit
 from bench.kafka.figures import SHARES
+from bench.kafka.page import FOLDER, chart_path
 from bench.kafka.report import CellReport, Report
 from bench.kafka.table import series
 from bench.workloads import Kind
@@ -29,20 +30,20 @@ _LATENCIES = {
 _GRID = "#e6e6e6"
 
 
-def draw(report: Report, folder: Path) -> None:
+def draw(report: Report) -> None:
     """Write the charts that the report has figures for."""
-    folder.mkdir(parents=True, exist_ok=True)
+    FOLDER.mkdir(parents=True, exist_ok=True)
     # So that the same figures give the same file.
     mpl.rcParams["svg.hashsalt"] = "semel"
     throughput, axes = _chart(1)
     _throughput(report, axes[0])
-    _save(throughput, folder / "throughput.svg")
+    _save(throughput, chart_path(report, "throughput"))
     cells = [cell for cell in report.cells if cell.name in _LATENCIES]
     if cells:
         latency, axes = _chart(len(cells))
         for cell, each in zip(cells, axes, strict=True):
             _latency(cell, each)
-        _save(latency, folder / "latency.svg")
+        _save(latency, chart_path(report, "latency"))
 
 
 def _throughput(report: Report, axes: Axes) -> None:

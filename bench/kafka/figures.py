@@ -9,7 +9,7 @@ from bench.measure import percentile
 from bench.workloads import Sample, Workload
 
 Values = Mapping[Contestant, Sequence[float]]
-"""A figure of each run, by who took it; those that failed lack some, or all."""
+"""A figure of each run, by contender; failed runs lack some, or all."""
 
 SHARES = tuple(step / 200 for step in range(200))
 """Of the points of a distribution."""
@@ -64,7 +64,7 @@ def ratios(goal: Goal, values: Values) -> Sequence[float]:
 
 def _times_better(goal: Goal, figures: Mapping[Contestant, float]) -> float | None:
     semel = figures.get(Contestant.SEMEL)
-    rivals = [figures[each] for each in goal.rivals if each in figures]
+    rivals = [figures[rival] for rival in goal.rivals if rival in figures]
     if semel is None or not rivals:
         return None
     return min(rivals) / semel if goal.unit.less_is_better else semel / max(rivals)

@@ -23,7 +23,7 @@ UNBOUNDED = 1 << 53
 """As many records as there is time for; a number that JSON and Java can hold."""
 SOURCE = "bench-source"
 _FILLING = (Contestant.SEMEL, Contestant.JAVA, Contestant.JAVA_FLUSH)
-"""Who writes what is read, one for each system."""
+"""The writers of the input, one for each system."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class Harness:
     def __init__(
         self, systems: Mapping[Contestant, Running], commands: Mapping[Contestant, Sequence[str]]
     ) -> None:
-        """Start nothing yet; who has no command does not take part."""
+        """Start nothing yet; a system without a command does not take part."""
         self._systems = systems
         self._drivers = {each: Driver(each, command) for each, command in commands.items()}
         self._stack = AsyncExitStack()
@@ -84,7 +84,7 @@ class Harness:
             await self._run(contestant, task)
 
     async def fill(self, records: int) -> None:
-        """Write what is read, once for each system; one where that fails takes no further part."""
+        """Write the input, once for each system; a failing system takes no further part."""
         for contestant in [each for each in _FILLING if each in self._drivers]:
             print(f"{contestant}: writing {records:,} records", file=sys.stderr, flush=True)
             task = Task(

@@ -78,5 +78,5 @@ def write_report(report: Report, path: Path) -> None:
 
 
 def read_report(path: Path) -> Report:
-    """Return what was written."""
+    """Return the written records."""
     return _ADAPTER.validate_json(path.read_bytes())

@@ -75,7 +75,7 @@ CLIENT = "client"
 
 
 def _limits(report: Report) -> Table:
-    rows = [[each.name, number(each.value), each.unit] for each in report.limits]
+    rows = [[limit.name, number(limit.value), limit.unit] for limit in report.limits]
     rows += [[f"{name}, idle", number(mib), "MiB"] for name, mib in report.idle_mib.items()]
     return Table("The machine, and idle services", ["", "", "unit"], rows)
 

@@ -69,7 +69,7 @@ def jars(profile: str, folder: Path) -> Sequence[Path]:
 
 
 def maven(*arguments: str) -> None:
-    """Run Maven; raises KafkaError with what it said."""
+    """Run Maven; raises KafkaError with its output."""
     command = ("mvn", "-q", "-B", *arguments)
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:

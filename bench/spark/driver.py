@@ -86,7 +86,7 @@ class Bench:
         return float(median(took[_WARM_UP:]))
 
     def _copy(self, topic: str, to: str, per_batch: int) -> StreamingQuery:
-        """Copy what is there now, in micro-batches of so many records."""
+        """Copy the present records, in micro-batches of so many records."""
         reader = self._spark.readStream.format(self._format).options(**self._options)
         reader = reader.option("subscribe", topic).option("startingOffsets", "earliest")
         records = reader.option("maxOffsetsPerTrigger", per_batch).load().select("key", "value")

@@ -1,4 +1,4 @@
-"""What is measured, as data: the workloads, the sizes, and what is to be reached."""
+"""The measurements, as data: the workloads, the sizes, and the goals."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ class System(StrEnum):
     SEMEL = "semel"
     KAFKA = "kafka"
     NOTHING = "nothing"
-    """A source and a sink in Python that do nothing: what is left is Spark's."""
+    """A source and a sink in Python that do nothing: the rest is Spark's."""
 
 
 class Workload(StrEnum):
@@ -47,7 +47,7 @@ SIZES = tuple(_RECORDS)
 
 
 def rows(sizes: Sequence[int], scale: float) -> Sequence[Row]:
-    """Return the lines of the table: of each size, what is written is read, and then copied."""
+    """Return the lines of the table: each size is written, read, and then copied."""
     large = [
         Row(
             workload=workload,
@@ -73,7 +73,7 @@ def rows(sizes: Sequence[int], scale: float) -> Sequence[Row]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A row with what was measured."""
+    """A row with its measurements."""
 
     row: Row
     values: Mapping[System, Sequence[float]]

@@ -1,18 +1,17 @@
 """What tracing costs: the same transactions off, with none, 1 % and all sampled, taking turns.
 
-None sampled is what the way of each transaction costs that is not recorded; what 1 % costs more
-than that is what the spans of a hundredth do, their export included. Both use the same services,
-which record what their client has decided to: two clusters that do the same are some percent apart,
-as off and off again tell. All sampled has rounds of its own, since what it leaves to be exported
-would disturb whoever comes next.
+None sampled shows the cost of an unrecorded transaction; the difference of 1 % to it is the cost of
+the spans of a hundredth, their export included. Both use the same services, which record as their
+client has decided: two clusters with the same work are some percent apart, as off and off again
+tell. All sampled has rounds of its own, since its exports would disturb the next contender.
 
-Two clients that do the same, even on the same services, differ by some 7 % from turn to turn, and
-by 5 % from start to start: more than 1 % sampled does. So all is started anew again and again, and
-even so the figures are worth some percent; `tracing-instructions` tells less than one.
+Two clients with the same work, even on the same services, differ by some 7 % from turn to turn, and
+by 5 % from start to start: more than 1 % sampled does. So everything is started again and again,
+and even so the figures are worth some percent; `tracing-instructions` tells less than one.
 
 Spans go to a collector in a process of its own, which drops them; its processor time does not
-count. A process exports every 5 s, as it does unless told otherwise; after each turn, all rest for
-longer, so that what is exported counts where it was made.
+count. A process exports every 5 s, as it does by default; after each turn, all rest for longer, so
+that an export counts for its maker.
 """
 
 import os
@@ -43,7 +42,7 @@ _TRACED = "none"
 """Whose services the other clients that trace use, too."""
 _REST_S = 5.5
 _STARTS = 12
-"""How often all is started anew."""
+"""How often everything is started again."""
 _ROUNDS = 2
 """After each start; all sampled has one."""
 

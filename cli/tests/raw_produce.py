@@ -3,7 +3,7 @@
 import asyncio
 
 from aiosemel import SemelClient
-from aiosemel._retry import Deadline
+from aiosemel._cluster.retry import Deadline
 from semel.broker.v1 import broker_pb2 as broker
 from semel.common.v1.records_pb2 import RecordBatch
 from semel_common.ids import TopicPartition

@@ -1,4 +1,4 @@
-"""`semel acls` and `semel quotas`: what they change, what they show, and what they refuse."""
+"""`semel acls` and `semel quotas`: their changes, their output, and their refusals."""
 
 import pytest
 from command_line import CommandLine
@@ -82,7 +82,7 @@ def test_a_name_that_is_empty_is_refused(semel: CommandLine, arguments: tuple[st
     ("arguments", "sentence"),
     [
         (("--principal", "shop", "-o", "read", "--topic", "t"), "User:name"),
-        (("--principal", "User:a", "-o", "read", "--cluster"), "nobody can be allowed"),
+        (("--principal", "User:a", "-o", "read", "--cluster"), "no rule can allow or deny"),
     ],
 )
 def test_a_rule_that_could_never_count_is_refused(
@@ -95,9 +95,9 @@ def limits_of(semel: CommandLine, user: str | None) -> dict[str, float]:
     listed = semel("quotas", "list", "--format", "json").json
     return {
         name: value
-        for each in listed
-        if each["user"] == user
-        for name, value in each["limits"].items()
+        for entry in listed
+        if entry["user"] == user
+        for name, value in entry["limits"].items()
     }
 
 

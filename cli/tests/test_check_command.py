@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from command_line import CommandLine
@@ -48,8 +50,46 @@ def test_damage_is_named_with_its_place_and_ends_in_status_1(cluster: Path) -> N
     assert damage["file"] == str(file)
     assert damage["place"].startswith("topic 'orders', partition ")
     assert "has CRC-32C" in damage["problem"]
-    assert [each["damage"] for each in others] == [[], []]
-    assert "docs/recovery.md (A damaged volume)" in " ".join(ran.err.split())
+    assert [other["damage"] for other in others] == [[], []]
+    assert "docs/run/recovery.md (A damaged volume)" in " ".join(ran.err.split())
+
+
+@pytest.mark.parametrize(
+    ("damage", "problem"),
+    [
+        (lambda end: end.write_bytes(bytes(8_192)), "neither of its two copies can be read"),
+        (Path.unlink, "journal.end is missing"),
+    ],
+)
+def test_a_journal_without_its_end_is_named(
+    cluster: Path, damage: Callable[[Path], None], problem: str
+) -> None:
+    end = cluster / "broker-0" / "journal.end"
+    sound = end.read_bytes()
+    damage(end)
+    ran = semel("check", str(cluster / "broker-0"), "--format", "json", status=1)
+    end.write_bytes(sound)
+    (found,) = json.loads(ran.out)[0]["damage"]
+    assert found["place"] == "the end of the journal"
+    assert problem in found["problem"]
+
+
+def test_an_older_journal_beside_a_newer_end_is_named(tmp_path: Path) -> None:
+    async def run() -> None:
+        for _ in range(2):
+            async with LocalCluster(folder=tmp_path) as cluster, cluster.client() as client:
+                await client.admin().create_topic(uuid4().hex, partitions=1)
+
+    asyncio.run(run())
+    older = {path: path.read_bytes() for path in tmp_path.glob("*/journal.db")}
+    asyncio.run(run())
+    for file, data in older.items():
+        file.write_bytes(data)
+    ran = semel("check", str(tmp_path), "--format", "json", status=1)
+    for volume in json.loads(ran.out):
+        (found,) = volume["damage"]
+        assert found["place"] == "the end of the journal"
+        assert "acknowledged records are lost" in found["problem"]
 
 
 async def test_a_running_service_is_refused(tmp_path: Path) -> None:

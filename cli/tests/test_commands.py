@@ -7,7 +7,7 @@ import pytest
 from command_line import CommandLine
 from raw_produce import produce_raw
 
-from semel_cli import session
+from semel_cli.shared import command_session
 from semel_runtime.testing.payloads import header_bomb
 
 PAIRS = "a:1\nb:2\nc:3\n"
@@ -339,7 +339,7 @@ def test_a_variable_that_is_empty_names_no_cluster() -> None:
 
 
 def test_an_address_where_nobody_answers_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "API_TIMEOUT_MS", 200)
+    monkeypatch.setattr(command_session, "API_TIMEOUT_MS", 200)
     failed = CommandLine({})("topics", "list", "--bootstrap", "127.0.0.1:1", status=1)
     assert "127.0.0.1:1" in failed.err
     assert "Traceback" not in failed.err

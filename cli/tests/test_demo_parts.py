@@ -15,7 +15,7 @@ from semel_cli.demo.chaos import Kill, carry_out, plan_kills
 from semel_cli.demo.input import InputMissingError, OrderLine, Orders, read_orders
 from semel_cli.demo.report import Sums, income_table
 from semel_cli.demo.tally import Tally
-from semel_common.batches import Columns, control_batch, seal
+from semel_common.record_batches.batches import Columns, control_batch, seal
 
 VICTIMS = ("coordinator-0", "broker-0", "app-0")
 ORDERS = read_orders()

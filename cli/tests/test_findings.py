@@ -1,21 +1,25 @@
-"""What the doctor finds, and what it leaves alone."""
+"""The doctor's findings, and the states that it accepts."""
 
 from dataclasses import replace
 
 import pytest
 
 from aiosemel import (
+    ClusterDescription,
+    DiskShortage,
+    InstanceDescription,
     KnownOutcome,
     OpenTransaction,
     OpenTransactions,
     PartitionReassignment,
+    ServiceRole,
     TopicPartition,
     TransactionListing,
     TransactionOutcomeDescription,
     TransactionState,
 )
-from semel_cli import findings
-from semel_cli.findings import Thresholds
+from semel_cli.cluster import doctor_checks
+from semel_cli.cluster.doctor_checks import Thresholds
 
 LIMITS = Thresholds()
 NOW_MS = 1_700_000_000_000
@@ -44,7 +48,7 @@ def open_at(
         age_ms=age_ms,
         first_offset=7,
         known=known or None,
-        problem="" if known else "nobody answers",
+        problem="" if known else "no service answers",
     )
 
 
@@ -72,18 +76,18 @@ def listing(
 
 @pytest.mark.parametrize("outcome", [KnownOutcome.COMMITTED, KnownOutcome.ABORTED, None])
 def test_what_is_open_though_it_is_decided_is_stuck(outcome: KnownOutcome | None) -> None:
-    (finding,) = findings.stuck([open_at(age_ms=60_000, outcome=outcome)], LIMITS)
+    (finding,) = doctor_checks.stuck([open_at(age_ms=60_000, outcome=outcome)], LIMITS)
     assert "orders" in finding.what
     assert "1/4" in finding.what
-    assert not [*findings.stuck([open_at(age_ms=59_999, outcome=outcome)], LIMITS)]
+    assert not [*doctor_checks.stuck([open_at(age_ms=59_999, outcome=outcome)], LIMITS)]
 
 
 def test_what_may_still_be_open_is_not_stuck_but_may_be_nearly_timed_out() -> None:
     late = open_at(age_ms=800_000, outcome=KnownOutcome.ONGOING, left_ms=200_000)
     early = open_at(age_ms=799_000, outcome=KnownOutcome.ONGOING, left_ms=201_000)
     decided = open_at(age_ms=800_000, outcome=KnownOutcome.ABORTED)
-    assert not [*findings.stuck([late], LIMITS)]
-    (finding,) = findings.nearly_timed_out([late, early, late, decided], LIMITS)
+    assert not [*doctor_checks.stuck([late], LIMITS)]
+    (finding,) = doctor_checks.nearly_timed_out([late, early, late, decided], LIMITS)
     assert "semel transactions abort app --producer-id 1 --epoch 4" in finding.do
 
 
@@ -93,39 +97,41 @@ def test_a_move_waits_for_a_broker_that_is_away() -> None:
         TopicPartition("orders", 3): PartitionReassignment(leader_id=0, moving_to=11),
     }
     here = OpenTransactions(transactions=(), truncated=False, unreachable=())
-    away = replace(here, unreachable=("broker-1: nobody answers",))
-    (finding,) = findings.waiting_moves(moving, away)
+    away = replace(here, unreachable=("broker-1: no service answers",))
+    (finding,) = doctor_checks.waiting_moves(moving, away)
     assert "orders-2 moves from broker-0 to broker-1, and broker-1 does not answer" in finding.what
     assert "semel topics move orders --partition 2 --cancel" in finding.do
-    assert not [*findings.waiting_moves(moving, here)]
+    assert not [*doctor_checks.waiting_moves(moving, here)]
 
 
 def test_markers_that_are_missing_for_long_are_late() -> None:
     decided = TransactionState.PREPARE_COMMIT
     late = listing(state=decided, idle_ms=30_000, incomplete=2)
     fresh = listing(state=decided, idle_ms=29_999, incomplete=2)
-    (finding,) = findings.late_markers([late, fresh, listing(idle_ms=HOUR_MS)], LIMITS, NOW_MS)
+    (finding,) = doctor_checks.late_markers([late, fresh, listing(idle_ms=HOUR_MS)], LIMITS, NOW_MS)
     assert "2 decided transactions" in finding.what
     assert "semel transactions describe app" in finding.do
 
 
 def test_ids_that_are_taken_from_one_another_are_a_duel() -> None:
-    (finding,) = findings.duels([listing(fenced=3), listing("other", fenced=2)])
+    (finding,) = doctor_checks.duels([listing(fenced=3), listing("other", fenced=2)])
     assert "app was taken over 3 times" in finding.what
 
 
 def test_ids_that_are_used_once_and_left_are_churn() -> None:
     left = [listing(f"run-{number}", epoch=1, idle_ms=HOUR_MS) for number in range(100)]
     used = [listing(f"app-{number}") for number in range(99)]
-    (finding,) = findings.churn([*left, *used], LIMITS, NOW_MS)
+    (finding,) = doctor_checks.churn([*left, *used], LIMITS, NOW_MS)
     assert "100 of 199" in finding.what
-    assert not [*findings.churn([*left, *used, listing()], LIMITS, NOW_MS)], "not more than half"
-    assert not [*findings.churn(left[1:], LIMITS, NOW_MS)], "not many"
+    assert not [*doctor_checks.churn([*left, *used, listing()], LIMITS, NOW_MS)], (
+        "not more than half"
+    )
+    assert not [*doctor_checks.churn(left[1:], LIMITS, NOW_MS)], "not many"
 
 
 def test_instances_that_do_not_answer_are_named() -> None:
     found = OpenTransactions(transactions=(), truncated=False, unreachable=("broker-1: away",))
-    (finding,) = findings.unreachable(found)
+    (finding,) = doctor_checks.unreachable(found)
     assert finding.what == "broker-1: away"
 
 
@@ -134,8 +140,39 @@ def test_what_is_prepared_for_long_waits_for_its_owner_and_is_not_stuck() -> Non
         listing(state=TransactionState.PREPARED, epoch=4), start_time_ms=NOW_MS - HOUR_MS
     )
     fresh = replace(prepared, start_time_ms=NOW_MS - HOUR_MS + 1)
-    (finding,) = findings.prepared_for_long([prepared, fresh, listing()], LIMITS, NOW_MS)
+    (finding,) = doctor_checks.prepared_for_long([prepared, fresh, listing()], LIMITS, NOW_MS)
     assert "app/4" in finding.what
     assert "semel transactions complete" in finding.do
     here = open_at(age_ms=HOUR_MS, outcome=KnownOutcome.PREPARED)
-    assert not [*findings.stuck([here], LIMITS), *findings.nearly_timed_out([here], LIMITS)]
+    assert not [
+        *doctor_checks.stuck([here], LIMITS),
+        *doctor_checks.nearly_timed_out([here], LIMITS),
+    ]
+
+
+def test_disks_below_their_reserve_are_found() -> None:
+    shortage = DiskShortage(folder="/data/broker-0", free_bytes=1_200, reserve_bytes=64 << 20)
+    broker = InstanceDescription(
+        role=ServiceRole.BROKER,
+        instance_id=0,
+        host="h",
+        port=5,
+        claim_epoch=1,
+        last_registered_ms=NOW_MS,
+        leader_partitions=1,
+        is_controller=False,
+    )
+    described = ClusterDescription(
+        cluster_id="c",
+        version=1,
+        transaction_log_partitions=50,
+        group_partitions=50,
+        topic_count=1,
+        partition_count=1,
+        instances=(broker, replace(broker, instance_id=1, disk_shortage=shortage)),
+    )
+    (found,) = doctor_checks.full_disks(described)
+    assert found.what == (
+        "the disk of broker-1 at h:5 is below its reserve: 1,200 bytes are free in /data/broker-0,"
+        " and disk_reserve_bytes is 67,108,864; the instance refuses new data"
+    )

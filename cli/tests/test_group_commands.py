@@ -19,7 +19,11 @@ def group(semel: CommandLine, topic: str) -> str:
 def offset(semel: CommandLine, group: str) -> int | None:
     """Return what a group has committed in partition 0."""
     described = semel("groups", "describe", group, "--format", "json").json
-    found = [each["committed_offset"] for each in described["offsets"] if each["partition"] == 0]
+    found = [
+        description["committed_offset"]
+        for description in described["offsets"]
+        if description["partition"] == 0
+    ]
     return found[0] if found else None
 
 

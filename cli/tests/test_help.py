@@ -99,7 +99,7 @@ def test_the_first_help_shows_where_to_begin() -> None:
 
 
 def test_the_version_is_that_of_the_package() -> None:
-    assert CommandLine({})("--version").out == f"semel {version('semel-cli')}\n"
+    assert CommandLine({})("--version").out == f"semel {version('semel')}\n"
 
 
 def test_ctrl_c_while_it_is_imported_ends_it_without_a_word(

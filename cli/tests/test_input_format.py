@@ -2,7 +2,7 @@
 
 import pytest
 
-from semel_cli.input_format import InputError, InputRecord, parse_json, parse_text
+from semel_cli.record_io.input_format import InputError, InputRecord, parse_json, parse_text
 
 
 def test_a_line_is_the_value_when_there_are_no_keys() -> None:

@@ -5,8 +5,8 @@ from io import BytesIO, TextIOWrapper
 
 import pytest
 
-from semel_cli.input_lines import read_lines
-from semel_cli.session import CommandError
+from semel_cli.record_io.input_lines import read_lines
+from semel_cli.shared.command_session import CommandError
 
 
 async def lines() -> list[bytes]:

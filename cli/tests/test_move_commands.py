@@ -9,7 +9,10 @@ from command_line import CommandLine
 def places(semel: CommandLine, topic: str) -> list[tuple[int, int | None]]:
     """Return leader and target of each partition."""
     described = semel("topics", "describe", topic, "--format", "json").json
-    return [(each["leader_id"], each["moving_to"]) for each in described["partitions"]]
+    return [
+        (description["leader_id"], description["moving_to"])
+        for description in described["partitions"]
+    ]
 
 
 @pytest.fixture
@@ -21,7 +24,7 @@ def other(semel: CommandLine, topic: str) -> int:
 def test_a_partition_is_moved_and_back(semel: CommandLine, topic: str, other: int) -> None:
     semel("produce", topic, "-p", "0", stdin="one\n")
     ran = semel("topics", "move", topic, "-p", "0", "--to", str(other), "--wait")
-    assert "1 partitions move" in ran.err
+    assert ran.err.splitlines() == ["1 partition moves", "1 partition has moved"]
     assert ran.lines[1].split("\t") == [topic, "0", f"broker-{other}", "-"]
     assert places(semel, topic)[0] == (other, None)
     semel("produce", topic, "-p", "0", stdin="two\n")
@@ -37,7 +40,7 @@ def test_a_move_is_checked_and_shown_before_it_begins(
 ) -> None:
     before = places(semel, topic)
     dry = semel("topics", "move", topic, "-p", "0", "--to", str(other), "--dry-run")
-    assert "1 partitions would move" in dry.err
+    assert "1 partition would move" in dry.err
     assert f"broker-{1 - other}\tbroker-{other}" in dry.out
     refused = semel("topics", "move", topic, "-p", "0", "--to", "7", status=1).err
     assert "no broker 7 has ever registered" in refused
@@ -132,7 +135,7 @@ def test_without_a_partition_all_that_can_move_are_meant(
     for options in (("--to", "0", "--dry-run"), ("--cancel",)):
         ran = semel("topics", "move", topic, *options)
         rows = [line.split("\t") for line in ran.lines[1:]]
-        assert rows == [[topic, str(each), leader, "-"] for each in partitions]
+        assert rows == [[topic, str(partition), leader, "-"] for partition in partitions]
 
 
 def test_where_nothing_moves_the_list_is_empty(semel: CommandLine) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from semel_cli.output import (
+from semel_cli.shared.output import (
     Cell,
     Facts,
     Format,

@@ -31,7 +31,7 @@ def read(semel: CommandLine, topic: str) -> list[str]:
 def test_what_is_prepared_is_found_and_committed(semel: CommandLine, topic: str) -> None:
     prepare(semel, topic, b"1", b"2")
     listed = semel("transactions", "list", "--state", "prepared", "--format", "json").json
-    (found,) = (each for each in listed if each["transactional_id"] == topic)
+    (found,) = (entry for entry in listed if entry["transactional_id"] == topic)
     assert (found["producer_epoch"], found["state"]) == (0, "Prepared")
     described = semel("transactions", "describe", topic, "--format", "json").json
     assert described["transactions"][0]["prepared_time_ms"] > 0

@@ -8,29 +8,36 @@ import re
 import signal
 import sys
 import termios
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from aiosemel import ConsumerOptions, OffsetReset, SemelClient
-from aiosemel.descriptions import TransactionState
+from aiosemel import ConsumerOptions, OffsetReset, SemelClient, TransactionState
 from semel_local import LocalCluster
 from semel_runtime.testing.collector import collecting
+from semel_runtime.testing.default_signals import default_signals
 
 pytestmark = pytest.mark.slow
 
 SEMEL = (sys.executable, "-c", "from semel_cli.main import main; main()")
 DEADLINE_S = 40
+STOPPING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 PIPE_BYTES = 65_536
 """A pipe that holds so much is full."""
 
 
+@pytest.fixture(autouse=True)
+def _default_signals() -> Iterator[None]:
+    with default_signals():
+        yield
+
+
 @dataclass(frozen=True, slots=True)
 class Up:
-    """A running command with what it has said."""
+    """A running command with its output."""
 
     process: asyncio.subprocess.Process
     said: list[str]
@@ -298,7 +305,7 @@ async def test_consume_ends_when_its_reader_has_gone(bootstrap: str) -> None:
     assert (written, said) == (b"one\n", b"")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", STOPPING)
 async def test_consume_can_be_ended_while_its_reader_does_not_read(
     bootstrap: str, number: signal.Signals
 ) -> None:
@@ -321,19 +328,22 @@ async def test_consume_can_be_ended_while_its_reader_does_not_read(
 
 
 def waiting_bytes(pipe: int) -> int:
-    """Return how much is in a pipe that nobody has read."""
+    """Return how many unread bytes are in a pipe."""
     return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
-async def test_ctrl_c_aborts_the_transaction_that_the_input_is(bootstrap: str) -> None:
+@pytest.mark.parametrize("number", STOPPING)
+async def test_a_signal_aborts_the_transaction_that_the_input_is(
+    bootstrap: str, number: signal.Signals
+) -> None:
     async with SemelClient(bootstrap) as client:
-        await client.admin().create_topic("cut", partitions=1)
+        await client.admin().create_topic("cut", partitions=1, exist_ok=True)
         arguments = ("produce", "cut", "--transactional-id", "cut", "--bootstrap", bootstrap)
         async with command(*arguments) as produce:
             assert produce.process.stdin is not None
             produce.process.stdin.write(b"one\ntwo\n")
             await in_state(client, "cut", TransactionState.ONGOING)
-            produce.process.send_signal(signal.SIGINT)
+            produce.process.send_signal(number)
             assert await produce.ends() == 130
         assert "The transaction is aborted: 2 records read, none visible" in produce.said[-1]
         await in_state(client, "cut", TransactionState.EMPTY)
@@ -410,8 +420,8 @@ async def in_state(client: SemelClient, transactional_id: str, state: Transactio
     """Wait until a transactional id is in a state."""
     async with asyncio.timeout(DEADLINE_S):
         while state not in {
-            each.state
-            for each in await client.admin().list_transactions()
-            if each.transactional_id == transactional_id
+            transaction.state
+            for transaction in await client.admin().list_transactions()
+            if transaction.transactional_id == transactional_id
         }:
             pass

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from aiosemel import ConsumerRecord
-from semel_cli.input_format import parse_json
-from semel_cli.record_format import formatter
+from semel_cli.record_io.input_format import parse_json
+from semel_cli.record_io.output_format import formatter
 
 RECORD = ConsumerRecord(
     topic="t",

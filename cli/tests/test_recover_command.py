@@ -12,7 +12,7 @@ def recover(tmp_path: Path) -> "Recover":
 
 
 class Recover:
-    """Call it with an instance and options; nobody has started a cluster."""
+    """Call it with an instance and options; no cluster was started."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

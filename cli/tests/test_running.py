@@ -7,22 +7,17 @@ from pathlib import Path
 import pytest
 from command_line import CommandLine
 
-from semel_cli.running import (
+from semel_cli.local.running_clusters import (
     RunningCluster,
     data_folder,
     forget_running,
     read_running,
     write_running,
 )
-from semel_cli.session import (
-    SecurityOptions,
-    UsageError,
-    find_bootstrap,
-    find_security,
-    use_security,
-)
+from semel_cli.shared.cluster_choice import UsageError, begin_command_line, find_bootstrap
+from semel_cli.shared.command_session import SecurityOptions, find_security, use_security
 
-NOBODY = 2**22 + 1
+UNUSED_PID = 2**22 + 1
 """No process has this number."""
 
 
@@ -33,10 +28,16 @@ def running(pid: int, *, folder: str = "somewhere", port: int = 9092) -> Running
     )
 
 
+def found(given: str | None) -> str:
+    """Return what one command line finds."""
+    begin_command_line()
+    return find_bootstrap(given)
+
+
 def test_a_cluster_that_runs_is_found_until_it_is_forgotten() -> None:
     cluster = running(os.getpid())
     write_running(cluster)
-    assert find_bootstrap(None) == cluster.bootstrap
+    assert found(None) == cluster.bootstrap
     forget_running(cluster)
     assert read_running() == []
 
@@ -48,39 +49,39 @@ def test_of_several_clusters_the_last_one_that_runs_is_found(
     second = running(os.getpid(), folder="/second", port=2)
     write_running(second)
     write_running(first)
-    assert find_bootstrap(None) == second.bootstrap
+    assert found(None) == second.bootstrap
     assert capsys.readouterr().err == ""
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    assert find_bootstrap(None) == second.bootstrap
+    assert found(None) == second.bootstrap
     assert "2 clusters run here: this is the last one, in /second" in capsys.readouterr().err
     forget_running(second)
-    assert find_bootstrap(None) == first.bootstrap
-    assert capsys.readouterr().err == ""
+    assert found(None) == first.bootstrap
+    assert "the one used last, 127.0.0.1:2 in /second, has ended" in capsys.readouterr().err
 
 
 def test_a_cluster_that_was_killed_hides_none_that_runs_and_is_forgotten_then() -> None:
-    killed = running(NOBODY, folder="/killed", port=2)
+    killed = running(UNUSED_PID, folder="/killed", port=2)
     write_running(running(os.getpid(), folder="/runs", port=1))
     write_running(killed)
-    assert find_bootstrap(None) == "127.0.0.1:1"
+    assert found(None) == "127.0.0.1:1"
     write_running(running(os.getpid(), folder="/new", port=3))
     assert killed not in read_running()
 
 
 def test_an_address_that_is_given_comes_first() -> None:
     write_running(running(os.getpid()))
-    assert find_bootstrap("other:1") == "other:1"
+    assert found("other:1") == "other:1"
 
 
 def test_a_cluster_that_was_killed_is_not_taken_for_running() -> None:
-    write_running(running(NOBODY))
+    write_running(running(UNUSED_PID))
     with pytest.raises(UsageError, match="not running any more"):
-        find_bootstrap(None)
+        found(None)
 
 
 def test_a_cluster_is_forgotten_by_nobody_but_itself() -> None:
     write_running(running(os.getpid()))
-    forget_running(running(NOBODY))
+    forget_running(running(UNUSED_PID))
     assert read_running() == [running(os.getpid())]
 
 
@@ -110,7 +111,7 @@ def test_a_user_without_a_home_has_no_cluster_and_is_told_so(
     with pytest.raises(OSError, match="the user has no home folder"):
         write_running(running(os.getpid()))
     with pytest.raises(UsageError, match="which cluster"):
-        find_bootstrap(None)
+        found(None)
     assert "no home folder: set HOME or XDG_DATA_HOME" in CommandLine({})("up", status=1).err
 
 

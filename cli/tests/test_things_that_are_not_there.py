@@ -1,9 +1,9 @@
-"""What is not there is said by name, before anything is done about it."""
+"""A command names a missing thing before it does anything about it."""
 
 import pytest
 from command_line import CommandLine
 
-from semel_cli import session
+from semel_cli.shared import command_session
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ def test_nothing_is_produced_to_a_topic_that_is_not_there(
     ("line", "why"),
     [
         ('{"partition": 2}', "topic {topic} has 2 partitions, no partition 2"),
-        (f'{{"value": "{"x" * 1_000_000}"}}', "record takes 1000016 bytes"),
+        (f'{{"value": "{"x" * 1_000_000}"}}', "--max-request-size (1,000,000)"),
     ],
     ids=["partition", "size"],
 )
@@ -92,11 +92,11 @@ def test_what_is_asked_is_no_part_of_the_result(semel: CommandLine, topic: str) 
 def test_a_partition_that_is_not_there_is_refused_and_not_waited_for(
     semel: CommandLine, topic: str, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Whoever waits for it waits as long as nobody can: the test does not end in time.
-    monkeypatch.setattr(session, "API_TIMEOUT_MS", 10**9)
+    # A wait for it would never end: the test would not end in time.
+    monkeypatch.setattr(command_session, "API_TIMEOUT_MS", 10**9)
     for name, sentence in [
         (topic, f"topic {topic} has 2 partitions, no partition 2"),
         ("nowhere", "no topic is named 'nowhere'"),
     ]:
-        named = [each.replace("TOPIC", name) for each in arguments]
+        named = [argument.replace("TOPIC", name) for argument in arguments]
         assert semel(*named, status=1).err == f"semel: {sentence}\n"

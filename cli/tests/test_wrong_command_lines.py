@@ -6,10 +6,10 @@ import pytest
 from command_line import CommandLine
 
 semel = CommandLine({})
-"""Without a cluster: whoever gets so far is asked which one."""
+"""Without a cluster: a command that gets so far asks for one."""
 
 NOT_A_PORT = ("--port", "none")
-"""Second of what is wrong, so that nothing is started if the first is let through."""
+"""The second mistake of the line, so that nothing is started if the first is let through."""
 ABORT = ("transactions", "abort", "orders-1", "--producer-id", "1", "--epoch", "0")
 
 

@@ -1,4 +1,4 @@
-// Takes every order of one topic exactly once into others, each topic of one partition; docs/clients.md explains every call.
+// Takes every order of one topic exactly once into others, each topic of one partition; docs/use/clients.md explains every call.
 // `go run . BOOTSTRAP ORDERS INVOICES AUDIT`. Status 3: another instance has taken over.
 package main
 
@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	broker "example.com/semel-client/gen/semel/broker/v1"
@@ -71,7 +73,7 @@ func (p *place) Invoke(ctx context.Context, method string, request, answer any, 
 var anyone = coordinator.NewClusterServiceClient(&place{find: func(context.Context) string { return bootstrap }})
 var transactions = coordinator.NewCoordinatorServiceClient(coordinatorOf(coordinator.CoordinatorType_COORDINATOR_TYPE_TRANSACTION, transactionalID))
 var offsets = group.NewGroupServiceClient(coordinatorOf(coordinator.CoordinatorType_COORDINATOR_TYPE_GROUP, groupID))
-var leaders, topicIDs = map[string]broker.BrokerServiceClient{}, map[string]string{} // By topic.
+var leaders = map[string]broker.BrokerServiceClient{} // By topic.
 
 func coordinatorOf(of coordinator.CoordinatorType, name string) *place {
 	return &place{find: func(ctx context.Context) string {
@@ -82,8 +84,8 @@ func coordinatorOf(of coordinator.CoordinatorType, name string) *place {
 
 func leaderOf(topic string) *place {
 	return &place{find: func(ctx context.Context) string {
-		known := must(anyone.Metadata(ctx, &coordinator.MetadataRequest{Topics: []string{topic}}))
-		topicIDs[topic] = known.Topics[0].TopicId
+		// The controller is certain: of a topic that does not exist, this ends the program at once.
+		known := must(anyone.Metadata(ctx, &coordinator.MetadataRequest{Topics: []string{topic}, FromController: true}))
 		for _, each := range known.Instances {
 			if each.Role == coordinator.ServiceRole_SERVICE_ROLE_BROKER && each.InstanceId == known.Topics[0].Partitions[0].LeaderId {
 				return fmt.Sprint(each.Host, ":", each.Port)
@@ -106,8 +108,10 @@ func main() {
 	// Stable: not before every transaction of the instance before this one has ended at the group.
 	stood := must(offsets.FetchOffsets(ctx, &group.FetchOffsetsRequest{GroupId: groupID, RequireStable: true,
 		Topics: []*group.OffsetFetchTopic{{Topic: orders, Partitions: []int32{0}}}})).Offsets[0]
-	for offset, end := max(stood.CommittedOffset, 0), max(stood.CommittedOffset, 0)+1; offset < end; {
-		read := must(leaders[orders].Fetch(ctx, &broker.FetchRequest{PlainRecords: true, MinBytes: 1, MaxBytes: 4096, MaxWaitMs: 500,
+	stopped, giveBack := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP) // Ends after a transaction.
+	context.AfterFunc(stopped, giveBack)                                                          // A second signal ends at once.
+	for offset, end := max(stood.CommittedOffset, 0), max(stood.CommittedOffset, 0)+1; offset < end && stopped.Err() == nil; {
+		read := must(leaders[orders].Fetch(ctx, &broker.FetchRequest{PlainRecords: true, MinBytes: 1, MaxRecords: 2, MaxWaitMs: 500,
 			IsolationLevel: broker.IsolationLevel_ISOLATION_LEVEL_READ_COMMITTED,
 			Partitions:     []*broker.FetchPartition{{Topic: orders, FetchOffset: offset}}})).Partitions[0]
 		for done := len(read.Records) == 0; !done; begun.ProducerEpoch++ { // Never an answer's CurrentEpoch: it may be a successor's.
@@ -125,16 +129,13 @@ func commit(ctx context.Context, begun *coordinator.InitProducerIdResponse, read
 		ProducerId: begun.ProducerId, ProducerEpoch: begun.ProducerEpoch, MemberEpoch: -1, Topics: []*group.OffsetCommitTopic{{
 			Topic: orders, Partitions: []*group.OffsetCommitPartition{{CommittedOffset: read.NextOffset}}}}})
 	for n := 0; n < len(outputs) && err == nil; n++ { // A first batch has sequence 0. A repeat is the same: so the broker knows it.
-		var written *broker.ProduceResponse
-		written, err = leaders[outputs[n]].Produce(ctx, &broker.ProduceRequest{TransactionalId: transactionalID,
+		// A send without an answer may still arrive: an abort names its topic, too.
+		end.Participants.Topics = append(end.Participants.Topics, &common.TopicPartitions{Topic: outputs[n], Partitions: []int32{0}})
+		_, err = leaders[outputs[n]].Produce(ctx, &broker.ProduceRequest{TransactionalId: transactionalID,
 			Partitions: []*broker.ProducePartition{{Topic: outputs[n], Records: &broker.PlainRecords{Records: read.Records,
 				ProducerId: begun.ProducerId, ProducerEpoch: begun.ProducerEpoch, Transactional: true}}}})
-		for _, each := range written.GetPartitions() {
-			topicIDs[outputs[n]] = each.TopicId
-		}
-		end.Participants.Topics = append(end.Participants.Topics, &common.TopicPartitions{TopicId: topicIDs[outputs[n]], Partitions: []int32{0}})
 	}
-	if classOf(err) == "ABORTABLE_TRANSACTION" { // What was refused may still arrive: the abort names it, too.
+	if classOf(err) == "ABORTABLE_TRANSACTION" { // What was refused may still arrive: it never commits.
 		end.Result, err = common.TransactionResult_TRANSACTION_RESULT_ABORT, nil
 	}
 	must(end, err)

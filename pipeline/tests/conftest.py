@@ -1,46 +1,5 @@
-"""What all tests of the pipeline share: one Spark session and one cluster for the whole run."""
+"""Fixtures of the pipeline's tests: what ``pipeline_fixtures`` defines."""
 
-import os
-from collections.abc import Iterator
-from pathlib import Path
+from pipeline_fixtures import semel, spark
 
-import cluster as clusters
-import pytest
-from cluster import Cluster
-from pyspark.sql import SparkSession
-
-from semel_pipelines.settings import session
-
-SPARK_TIMEOUT_S = 240
-"""What hangs with Spark hangs longer: a session alone takes twenty seconds on two cores, when these
-have nothing else to do."""
-
-
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """A Spark of this machine, with two cores; its workers find the helpers of the tests."""
-    os.environ["PYTHONPATH"] = str(Path(__file__).parent)
-    spark = session("tests", conf={"spark.ui.showConsoleProgress": "false"})
-    yield spark
-    spark.stop()
-
-
-@pytest.fixture(scope="session")
-def semel(
-    spark: SparkSession,  # noqa: ARG001 - it comes first
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Cluster]:
-    """A cluster with two brokers. Tests that kill services start their own.
-
-    PySpark forks this process to start it, which gRPC does not survive.
-    """
-    with clusters.cluster(tmp_path_factory.mktemp("semel")) as started:
-        yield started
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give Spark time to start: whichever test comes first waits for it."""
-    here = Path(__file__).parent
-    for item in items:
-        if here in item.path.parents:
-            item.add_marker(pytest.mark.timeout(SPARK_TIMEOUT_S))
+__all__ = ["semel", "spark"]

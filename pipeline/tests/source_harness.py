@@ -1,4 +1,4 @@
-"""Sources on a real cluster: as Spark uses them, and what is beneath, without Spark."""
+"""Sources on a real cluster: as Spark uses them, and the parts beneath, without Spark."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -9,9 +9,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from aiosemel import LogRange, SemelClient, TopicPartition
 from pyspark_semel.source.follow import Follower
+from pyspark_semel.source.lag import Lag
 from pyspark_semel.source.logs import Logs
 from pyspark_semel.source.offsets import StreamOffsets
 from pyspark_semel.source.options import for_stream
+from pyspark_semel.source.splits import Task
 
 Option = str | int | bool
 
@@ -47,7 +49,8 @@ class Run:
     def __init__(self, semel: Cluster, client: SemelClient, options: Mapping[str, Option]) -> None:
         self._semel = semel
         parsed = for_stream(options_of(semel, options))
-        self._follower = Follower(Logs(client, parsed), parsed)
+        self.lag = Lag(client, parsed)
+        self._follower = Follower(Logs(client, parsed), parsed, self.lag)
 
     def initial(self) -> StreamOffsets:
         return self._semel.call(self._follower.initial())
@@ -61,8 +64,11 @@ class Run:
         latest = self._follower.latest(start, maximum=maximum, minimum=minimum)
         return self._semel.call(latest)
 
+    def tasks(self, start: StreamOffsets, end: StreamOffsets) -> list[Task]:
+        return self._semel.call(self._follower.tasks(start, end))
+
     def ranges(self, start: StreamOffsets, end: StreamOffsets) -> list[LogRange]:
-        return self._semel.call(self._follower.ranges(start, end))
+        return [each for task in self.tasks(start, end) for each in task.ranges]
 
     def offsets(self, start: StreamOffsets, end: StreamOffsets) -> dict[str, tuple[int, int]]:
         """Return what a micro-batch reads, by partition."""

@@ -17,7 +17,7 @@ NOBODY = "127.0.0.1:1"
 
 @pytest.fixture(scope="module")
 def connection() -> Connection:
-    return connect(NOBODY)
+    return connect(NOBODY, api_timeout_ms=60_000)
 
 
 class Steps:
@@ -42,8 +42,8 @@ class Steps:
 
 
 def test_a_process_has_one_connection_to_a_cluster(connection: Connection) -> None:
-    assert connect(NOBODY) is connection
-    assert connect("127.0.0.1:2") is not connection
+    assert connect(NOBODY, api_timeout_ms=60_000) is connection
+    assert connect("127.0.0.1:2", api_timeout_ms=60_000) is not connection
 
 
 def test_what_was_imported_since_the_last_task_is_left_out_of_collections_of_garbage(
@@ -52,14 +52,14 @@ def test_what_was_imported_since_the_last_task_is_left_out_of_collections_of_gar
     gc.unfreeze()
     assert len(gc.get_objects()) > 10_000
     monkeypatch.setitem(sys.modules, "imported_by_a_task", ModuleType("imported_by_a_task"))
-    assert connect(NOBODY) is connection
+    assert connect(NOBODY, api_timeout_ms=60_000) is connection
     assert len(gc.get_objects()) < 1_000
     gc.unfreeze()
 
 
 def test_an_address_that_is_none_is_refused() -> None:
     with pytest.raises(InvalidConfigError, match="'nowhere' is not host:port"):
-        connect("nowhere")
+        connect("nowhere", api_timeout_ms=60_000)
 
 
 def test_what_a_coroutine_returns_or_raises_reaches_the_caller(connection: Connection) -> None:
@@ -78,7 +78,7 @@ def test_the_next_step_is_begun_before_the_last_is_used(connection: Connection) 
     pieces = connection.ahead(steps.next)
     assert next(pieces) == "a"
     for _ in range(2):
-        assert steps.begun.acquire(timeout=10)
+        assert steps.begun.acquire(timeout=60)
     assert list(pieces) == ["b", "c"]
 
 
@@ -88,6 +88,6 @@ def test_a_caller_that_stops_early_cancels_the_step_under_way(connection: Connec
     pieces = connection.ahead(lambda: next(coroutines))
     assert next(pieces) == "a"
     for _ in range(2):
-        assert steps.begun.acquire(timeout=10)
+        assert steps.begun.acquire(timeout=60)
     pieces.close()  # type: ignore[attr-defined]  # it is a generator
     assert steps.cancelled.wait(10)

@@ -24,6 +24,25 @@ def test_the_address_may_have_the_name_that_it_has_for_kafka() -> None:
     assert Options({"kafka.bootstrap.servers": "a:1"}, []).bootstrap == "a:1"
 
 
+@pytest.mark.parametrize("name", ["kafka.linger.ms", "kafka.ssl.truststore.location", "kafka.x"])
+def test_a_property_of_kafkas_clients_is_said_to_have_no_meaning_here(name: str) -> None:
+    said = f"'{name}' is a property of Kafka's clients, without meaning here"
+    with pytest.raises(OptionError, match=said) as refused:
+        Options({name: "5"}, ["linger"], ["max.request.size"])
+    assert "did you mean" not in str(refused.value)
+    assert "kafka.bootstrap.servers, kafka.max.request.size" in str(refused.value)
+
+
+def test_properties_of_kafkas_clients_may_be_passed_over() -> None:
+    given = {"kafka.linger.ms": "5", "kafka.bootstrap.servers": "a:1"}
+    assert Options({**given, "ignorekafkaproperties": "true"}, []).bootstrap == "a:1"
+    for more in ({"ignorekafkaproperties": "false"}, {}):
+        with pytest.raises(OptionError, match=r"kafka\.linger\.ms"):
+            Options({**given, **more}, [])
+    with pytest.raises(OptionError, match="unknown option 'linger'"):
+        Options({"linger": "5", "ignorekafkaproperties": "true"}, [])
+
+
 @pytest.mark.parametrize(
     "name",
     ["bootstrap.servers", "security.protocol", "ssl.ca.location", "max.request.size"],

@@ -7,7 +7,7 @@ import pytest
 
 from aiosemel import SemelClient
 from aiosemel.errors import ClusterAuthorizationFailedError
-from pyspark_semel.sink import reach
+from pyspark_semel.sink import topics
 from pyspark_semel.sink.options import of_batch
 from semel_local import ProcessCluster
 from semel_local.layout import Role
@@ -30,4 +30,4 @@ async def test_whether_anybody_answers_may_be_asked_by_everybody(tmp_path: Path)
         async with SemelClient(cluster.bootstrap, security=cluster.security) as client:
             with pytest.raises(ClusterAuthorizationFailedError):
                 await client.admin().describe_cluster()
-        await asyncio.to_thread(reach.check, of_batch(options))
+        await asyncio.to_thread(topics.checked, of_batch(options))

@@ -21,7 +21,7 @@ def secured(
     spark: SparkSession,  # noqa: ARG001 - it comes first
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Cluster]:
-    """A cluster that serves nobody without a certificate."""
+    """A cluster that serves no client without a certificate."""
     with clusters.cluster(tmp_path_factory.mktemp("secured"), brokers=1, tls=True) as started:
         yield started
 

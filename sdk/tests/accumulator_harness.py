@@ -1,7 +1,9 @@
 """Accumulators to put records into, and a broker of all partitions."""
 
-from aiosemel._producer.accumulator import Accumulator, Limits
-from aiosemel._producer.batch import Batch
+from aiosemel._producer.batching.accumulator import Accumulator
+from aiosemel._producer.batching.batch import Batch
+from aiosemel._producer.batching.batch_splitting import cut
+from aiosemel._producer.batching.limits import Limits
 from aiosemel.errors import MessageTooLargeError
 from semel_common.ids import TopicPartition
 
@@ -13,6 +15,7 @@ LIMITS = Limits(
     in_flight_max=5,
     delivery_timeout_ms=100,
 )
+LARGEST_BYTES = 1_000
 REFUSED = MessageTooLargeError("refused")
 
 
@@ -21,7 +24,7 @@ def everywhere(_: TopicPartition) -> str:
 
 
 def made(*, transactional: bool = False, limits: Limits = LIMITS) -> Accumulator:
-    accumulator = Accumulator(limits, transactional=transactional)
+    accumulator = Accumulator(limits, transactional=transactional, cut=cut)
     accumulator.start_epoch(7, 3)
     return accumulator
 
@@ -33,7 +36,10 @@ def append(
     value: bytes = b"v",
     now_ms: float = 0,
 ) -> Batch:
-    batch = accumulator.open_batch(partition, size) or accumulator.begin_batch(partition, now_ms)
+    batch = accumulator.open_batch(partition, size)
+    if batch is None:
+        limit_bytes = accumulator.batch_limit(partition.topic_id, LARGEST_BYTES)
+        batch = accumulator.begin_batch(partition, now_ms, limit_bytes)
     accumulator.append(batch, value=value, key=None, timestamp_ms=1, headers=(), size_bytes=size)
     return batch
 

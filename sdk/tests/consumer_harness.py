@@ -8,13 +8,10 @@ from random import Random
 
 from fake_cluster import FakeCluster
 
-from aiosemel._cluster import Cluster
-from aiosemel._context import Context
-from aiosemel._signal import Signal
-from aiosemel.consumer import Consumer
-from aiosemel.consumer_options import ConsumerOptions
-from aiosemel.offsets import TopicPartition
-from aiosemel.options import ClientOptions
+from aiosemel import ClientOptions, Consumer, ConsumerOptions, TopicPartition
+from aiosemel._cluster.routes import Cluster
+from aiosemel._shared.change_signal import Signal
+from aiosemel._shared.context import Context
 from semel.group.v1.group_pb2 import ConsumerGroupHeartbeatRequest
 
 BOOTSTRAP = "coordinator:1"
@@ -54,7 +51,7 @@ class Client:
             await consumer.close()
 
     def kill(self) -> None:
-        """Stop everything, and tell nobody."""
+        """Stop everything, without a message to the cluster."""
         for task in self._tasks:
             task.cancel()
 
@@ -83,7 +80,7 @@ async def pass_time(seconds: float) -> None:
 
 @dataclass
 class Member:
-    """A consumer in the group ``g``, and what it was told."""
+    """A consumer in the group ``g``, and the calls of its callbacks."""
 
     consumer: Consumer
     told: list[tuple[str, frozenset[TopicPartition]]] = field(default_factory=list)
@@ -123,7 +120,7 @@ class Member:
 
 
 async def settle(*members: Member) -> None:
-    """Let them poll until nobody has anything to reconcile."""
+    """Let them poll until no member has anything to reconcile."""
     for _ in range(8):
         for member in members:
             await member.poll()

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aiosemel import EncodedColumn
-from semel_common.wire.wire_format import varint
+from semel_common.wire.messages.wire_format import varint
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from fake_connection import FakeConnection
 from google.protobuf.message import Message
 
-from aiosemel._signal import Signal
+from aiosemel._shared.change_signal import Signal
 from aiosemel.errors import (
     FencedMemberEpochError,
     InvalidTopicError,
@@ -29,7 +29,7 @@ from semel.common.v1.records_pb2 import Codec, RecordBatch
 from semel.coordinator.v1 import cluster_pb2 as cluster
 from semel.group.v1 import group_pb2 as group
 from semel_common import ids
-from semel_common.batches import Columns, control_batch, seal
+from semel_common.record_batches.batches import Columns, control_batch, seal
 from semel_common.wire import status
 
 
@@ -94,7 +94,7 @@ class FakeCluster:
     # -- arranging -------------------------------------------------------------------------------
 
     def create_topic(self, name: str, partitions: int = 1) -> None:
-        generation = sum(1 for each in self.logs if each.topic_id.startswith(f"id-{name}-"))
+        generation = sum(1 for log in self.logs if log.topic_id.startswith(f"id-{name}-"))
         topic_id = f"id-{name}-{generation}"
         self.topics[name] = topic_id
         self.create_partitions(name, partitions)
@@ -405,14 +405,16 @@ class FakeCluster:
                     f"member epoch is {member.epoch}, not {request.member_epoch}"
                 )
         for topic in request.topics:
-            for each in topic.partitions:
-                key = ids.TopicPartition(topic.topic_id or self.topics[topic.topic], each.partition)
+            for partition in topic.partitions:
+                key = ids.TopicPartition(
+                    topic.topic_id or self.topics[topic.topic], partition.partition
+                )
                 if self.refusals["CommitOffsets"]:
                     refusal = status.to_value(self.refusals["CommitOffsets"].popleft())
                     return group.CommitOffsetsResponse(
                         errors=[group.OffsetPartitionError(topic=topic.topic, error=refusal)]
                     )
-                self.committed[key] = (each.committed_offset, each.metadata)
+                self.committed[key] = (partition.committed_offset, partition.metadata)
         return group.CommitOffsetsResponse()
 
     def _fetch_offsets(self, request: group.FetchOffsetsRequest) -> group.FetchOffsetsResponse:

@@ -7,9 +7,9 @@ from typing import Protocol
 from google.protobuf.message import Message
 
 from aiosemel.errors import RequestTimedOutError
-from semel_common.wire.clusters import check_cluster
+from semel_common.wire.cluster_header import check_cluster
+from semel_common.wire.messages.message_pieces import Outgoing
 from semel_common.wire.methods import Method, Req, Res
-from semel_common.wire.pieces import Outgoing
 
 
 class FakeServices(Protocol):

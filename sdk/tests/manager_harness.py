@@ -1,7 +1,7 @@
 """Transaction managers in every state."""
 
-from aiosemel._producer.transaction_manager import TransactionManager
-from aiosemel._producer.transaction_states import State
+from aiosemel._producer.transactions.transaction_manager import TransactionManager
+from aiosemel._producer.transactions.transaction_states import State
 from aiosemel.errors import InvalidProducerEpochError, ProducerFencedError
 from semel_common.ids import GroupId, TopicPartition
 

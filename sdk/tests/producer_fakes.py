@@ -10,15 +10,20 @@ from aiosemel.errors import (
     BaseOffsetMismatchError,
     InvalidProducerEpochError,
     InvalidTxnStateError,
+    MessageTooLargeError,
     OutOfOrderSequenceNumberError,
     ProducerFencedError,
+    TopicNotFoundError,
     TransactionAbortableError,
+    UnknownTopicOrPartitionError,
 )
 from semel.broker.v1.broker_pb2 import ProducePartition
+from semel.common.v1.errors_pb2 import Error
 from semel.common.v1.records_pb2 import RecordBatch
 from semel.coordinator.v1 import outcomes_pb2 as wire
-from semel_common.batches import check_crc
-from semel_common.sequences import next_sequence
+from semel_common.record_batches.batches import check_crc
+from semel_common.record_batches.sequence_numbers import next_sequence
+from semel_common.wire import status
 
 
 @dataclass(slots=True)
@@ -62,6 +67,7 @@ class Log:
     """One partition."""
 
     leader: int
+    max_message_bytes: int = 1_048_588
     batches: list[RecordBatch] = field(default_factory=list)
     producers: defaultdict[int, ProducerState] = field(
         default_factory=lambda: defaultdict(ProducerState)
@@ -74,6 +80,8 @@ class Log:
         repeated = producer.repeated(batch)
         if repeated is not None:
             return repeated.base_offset
+        if len(batch.payload) > self.max_message_bytes:
+            raise MessageTooLargeError("too large", message_max_bytes=self.max_message_bytes)
         producer.check(batch)
         end = sum(batch.record_count for batch in self.batches)
         if asked.HasField("expected_base_offset") and asked.expected_base_offset != end:
@@ -140,3 +148,9 @@ class FixedClock:
 
     def now_ms(self) -> int:
         return self.time_ms
+
+
+def missing(topic: str, *, by_controller: bool) -> Error:
+    """Return what is answered for a topic that is not known, or that does not exist."""
+    kind = TopicNotFoundError if by_controller else UnknownTopicOrPartitionError
+    return status.to_value(kind(f"no topic {topic}"))

@@ -1,8 +1,7 @@
 """A cluster in memory, as far as producers see it: coordinator, brokers and a group coordinator.
 
-It follows protocol.md sections 3 to 5 in the simplest way that shows their effects: what is stored
-once, what is fenced, what is committed. Every request is kept in ``calls``. ``script`` holds what
-is to happen to the next requests of a method, in place of the ordinary.
+It follows protocol.md, sections 3 to 5, in the simplest way that shows their effects.
+``calls`` keeps every request, ``script`` the faults to come.
 """
 
 from collections import defaultdict, deque
@@ -23,7 +22,7 @@ from network_faults import (
     RefusePartition,
 )
 from prepared_fake import FakePrepared
-from producer_fakes import FixedClock, Log, TransactionalId
+from producer_fakes import FixedClock, Log, TransactionalId, missing
 
 from aiosemel import (
     ClientOptions,
@@ -34,7 +33,7 @@ from aiosemel import (
     TopicPartition,
     TransactionalProducer,
 )
-from aiosemel._refreshing import TOPICS_IN_REQUEST
+from aiosemel._cluster.metadata_cache import TOPICS_IN_REQUEST
 from aiosemel.errors import (
     InvalidProducerIdMappingError,
     InvalidRequestError,
@@ -45,7 +44,6 @@ from aiosemel.errors import (
     SemelError,
     TopicAlreadyExistsError,
     UnknownTopicIdError,
-    UnknownTopicOrPartitionError,
 )
 from semel.broker.v1 import broker_pb2 as broker
 from semel.common.v1 import participants_pb2 as participants
@@ -55,7 +53,7 @@ from semel.coordinator.v1 import outcomes_pb2 as outcomes
 from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel.group.v1 import group_pb2 as group
 from semel_common import ids
-from semel_common.batches import decode_records
+from semel_common.record_batches.batches import decode_records
 from semel_common.wire import status
 from semel_runtime.testing.virtual_time import after
 
@@ -76,14 +74,14 @@ class FakeCluster:
     """All services. Implements ``Connector``."""
 
     def __init__(self, brokers: int = 1, coordinators: int = 1) -> None:
-        self.brokers = brokers
-        self.coordinators = coordinators
+        self.brokers, self.coordinators = brokers, coordinators
         self.cluster_id = "c"
         self.strangers: dict[str, str] = {}
         """Clusters of addresses where services of other clusters are, by address."""
         self.coordinator_host = "coordinator"
         self.version = 1
         self.topics: dict[str, str] = {}
+        self.configs: defaultdict[str, dict[str, str]] = defaultdict(dict)
         self.logs: dict[ids.TopicPartition, Log] = {}
         self.transactional: dict[str, TransactionalId] = {}
         self.prepared = FakePrepared(self.transactional)
@@ -92,8 +90,11 @@ class FakeCluster:
         self.calls: list[tuple[str, Message]] = []
         self.addresses: list[str] = []
         self.script: defaultdict[str, deque[Fault]] = defaultdict(deque)
-        self.down = False
-        self.closed = False
+        self.away: set[str] = set()  # Addresses without an answer.
+        self.down = self.closed = False
+        self.transactional_id_expiration_ms = 0
+        self.on_the_way: set[str] = set()
+        """Topics that only the controller knows so far."""
         self.last_producer_id = 0
         self.moved: dict[int, str] = {}
         self.canned: dict[tuple[str, str], Message] = {}
@@ -111,7 +112,7 @@ class FakeCluster:
     def recreate_topic(self, name: str, partitions: int = 1) -> None:
         """Delete a topic, and create another one under its name."""
         topic_id = self.topics.pop(name)
-        for place in [each for each in self.logs if each.topic_id == topic_id]:
+        for place in [log for log in self.logs if log.topic_id == topic_id]:
             del self.logs[place]
         self.create_topic(name, partitions)
 
@@ -189,8 +190,8 @@ class FakeCluster:
         self.addresses.append(address)
         fault = self.script[name].popleft() if self.script[name] else None
         await elapse(LATENCY_S)
-        if self.down:
-            raise NetworkExceptionError(f"nobody answers at {address}")
+        if self.down or address in self.away:
+            raise NetworkExceptionError(f"no service answers at {address}")
         match fault:
             case Refuse(error):
                 raise error
@@ -251,32 +252,29 @@ class FakeCluster:
         )
 
     def _metadata(self, request: cluster.MetadataRequest) -> cluster.MetadataResponse:
-        if len(request.topics) > TOPICS_IN_REQUEST:
-            raise InvalidRequestError(f"topics has {len(request.topics)} entries")
-        if len(request.topic_ids) > TOPICS_IN_REQUEST:
-            raise InvalidRequestError(f"topic_ids has {len(request.topic_ids)} entries")
+        for field in ("topics", "topic_ids"):
+            if (count := len(getattr(request, field))) > TOPICS_IN_REQUEST:
+                raise InvalidRequestError(f"{field} has {count} entries")
         response = cluster.MetadataResponse(
             cluster_id=self.cluster_id, version=self.version, layout=self.layout
         )
-        hosts = [
-            (cluster.SERVICE_ROLE_COORDINATOR, i, f"{self.coordinator_host}{i or ''}")
-            for i in range(self.coordinators)
-        ]
+        name = self.coordinator_host
+        coordinator = cluster.SERVICE_ROLE_COORDINATOR
+        hosts = [(coordinator, i, f"{name}{i or ''}") for i in range(self.coordinators)]
         hosts.append((cluster.SERVICE_ROLE_GROUP_COORDINATOR, 0, "group"))
-        hosts += [
-            (cluster.SERVICE_ROLE_BROKER, i, self.moved.get(i, f"broker{i}"))
-            for i in range(self.brokers)
-        ]
+        broker_role, brokers = cluster.SERVICE_ROLE_BROKER, range(self.brokers)
+        hosts += [(broker_role, i, self.moved.get(i, f"broker{i}")) for i in brokers]
         for role, instance_id, host in hosts:
             response.instances.add(role=role, instance_id=instance_id, host=host, port=1)
         names = [name for name, topic_id in self.topics.items() if topic_id in request.topic_ids]
         for name in self.topics if request.all_topics else [*request.topics, *names]:
             topic = response.topics.add(name=name)
-            if name not in self.topics:
-                error = UnknownTopicOrPartitionError(f"no topic {name}")
-                topic.error.CopyFrom(status.to_value(error))
+            is_seen = request.from_controller or name not in self.on_the_way
+            if name not in self.topics or not is_seen:
+                topic.error.CopyFrom(missing(name, by_controller=request.from_controller))
                 continue
             topic.topic_id = self.topics[name]
+            topic.configs.update(self.configs[name])
             for key, log in sorted(self.logs.items()):
                 if key.topic_id == topic.topic_id:
                     topic.partitions.add(index=key.partition, leader_id=log.leader)
@@ -287,8 +285,8 @@ class FakeCluster:
     ) -> cluster.DescribeClusterResponse:
         known = self._metadata(cluster.MetadataRequest())
         return self.described(
-            cluster.InstanceDescription(instance=each, leader_partitions=1)
-            for each in known.instances
+            cluster.InstanceDescription(instance=instance, leader_partitions=1)
+            for instance in known.instances
         )
 
     def _create_topics(self, request: cluster.CreateTopicsRequest) -> cluster.CreateTopicsResponse:
@@ -322,6 +320,7 @@ class FakeCluster:
         return transactions.InitProducerIdResponse(
             producer_id=state.producer_id,
             producer_epoch=state.epoch,
+            transactional_id_expiration_ms=self.transactional_id_expiration_ms,
             prepared=self.prepared.kept(state, request),
         )
 
@@ -410,11 +409,11 @@ def _refused(request: broker.ProduceRequest, error: SemelError) -> broker.Produc
 
 @asynccontextmanager
 async def open_client(
-    fake: FakeCluster, options: ClientOptions | None = None
+    fake: FakeCluster, options: ClientOptions | None = None, bootstrap: str = BOOTSTRAP
 ) -> AsyncIterator[SemelClient]:
     """Open a client of a fake cluster."""
     client = SemelClient(
-        BOOTSTRAP, options=options, connector=fake, clock=FixedClock(), random=Random(7)
+        bootstrap, options=options, connector=fake, clock=FixedClock(), random=Random(7)
     )
     async with client:
         yield client

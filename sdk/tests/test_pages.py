@@ -2,7 +2,7 @@
 
 import pytest
 
-from aiosemel._pages import pages
+from aiosemel._cluster.pages import pages
 from aiosemel.errors import UnknownServerError
 from semel.group.v1.group_pb2 import ListGroupsResponse
 
@@ -28,7 +28,7 @@ async def test_a_list_that_leads_back_is_an_error() -> None:
 
 
 async def test_a_list_that_outgrows_memory_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aiosemel._pages.LIST_MAX_BYTES", 100)
+    monkeypatch.setattr("aiosemel._cluster.pages.LIST_MAX_BYTES", 100)
 
     async def ask(token: str) -> ListGroupsResponse:
         return ListGroupsResponse(next_page_token=f"{token}x")

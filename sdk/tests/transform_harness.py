@@ -1,7 +1,7 @@
 """Transactions in memory, with every fault that a transactional producer can report.
 
-A producer here does what ``TransactionalProducer`` promises: it refuses what its state does not
-allow, and says of a commit that it happened, that it did not, or that nobody knows.
+A producer with the promises of ``TransactionalProducer``: it refuses calls that its state does not
+allow, and a commit happened, did not happen, or has an unknown outcome.
 """
 
 import asyncio
@@ -16,8 +16,20 @@ from typing import TypeVar, cast
 from consumer_harness import Client, pass_time
 from fake_cluster import FakeCluster
 
-from aiosemel._transform_loop import Transform
-from aiosemel.consumer_records import ConsumerRecord
+from aiosemel import (
+    ConsumerGroupMetadata,
+    ConsumerRecord,
+    Handler,
+    OffsetAndMetadata,
+    OnPoison,
+    OutputRecord,
+    Outputs,
+    TopicPartition,
+    TransactionalProducer,
+    Transform,
+    TransformEvent,
+    TransformOptions,
+)
 from aiosemel.errors import (
     ApplicationRecoverableError,
     IllegalStateError,
@@ -30,16 +42,6 @@ from aiosemel.errors import (
     TransactionOutcomeUnknownError,
     UnknownMemberIdError,
     UnknownServerError,
-)
-from aiosemel.offsets import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
-from aiosemel.transactional_producer import TransactionalProducer
-from aiosemel.transform_types import (
-    Handler,
-    OnPoison,
-    OutputRecord,
-    Outputs,
-    TransformEvent,
-    TransformOptions,
 )
 from semel_common import ids
 
@@ -63,7 +65,7 @@ class Fault(StrEnum):
     UNKNOWN_LOST = "UNKNOWN_LOST"
     """Of a commit: the request was lost; repeated, it takes effect."""
     UNKNOWN_ABORTED = "UNKNOWN_ABORTED"
-    """Of a commit: nobody answers; when asked again, it was aborted meanwhile."""
+    """Of a commit: no service answers; when asked again, it was aborted meanwhile."""
     ENDED = "ENDED"
     """This producer has come to its end; nothing took effect."""
     ENDED_UNKNOWN_DONE = "ENDED_UNKNOWN_DONE"
@@ -156,7 +158,7 @@ class FakeProducer:
         self.sent.append((topic, value))
         if value == HUGE:
             self.refused = MessageTooLargeError("the broker takes less")
-        return object()  # a delivery that nobody awaits
+        return object()  # a delivery that no caller awaits
 
     async def send_offsets(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: ConsumerGroupMetadata
@@ -211,7 +213,7 @@ class FakeProducer:
         self.settle()
 
     def _keys(self) -> set[ids.TopicPartition]:
-        return {self.service.fake.key(*each) for each in self.offsets}
+        return {self.service.fake.key(*offset) for offset in self.offsets}
 
     async def _answer_again(self) -> None:
         self.service.log.append("commit")
@@ -308,7 +310,7 @@ class FakeProducer:
 
 @dataclass
 class App:
-    """A transformation from topic ``in`` to topic ``out``, and what it tells."""
+    """A transformation from topic ``in`` to topic ``out``, and the events that it reports."""
 
     transform: Transform
     events: list[TransformEvent]
@@ -330,7 +332,7 @@ class App:
         await self.running
 
     def events_of(self, kind: type[Event]) -> list[Event]:
-        return [each for each in self.events if isinstance(each, kind)]
+        return [event for event in self.events if isinstance(event, kind)]
 
 
 async def copy(records: Sequence[ConsumerRecord], outputs: Outputs) -> Iterable[OutputRecord]:

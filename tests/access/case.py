@@ -1,4 +1,4 @@
-"""One request of the tests, and the names of what there is."""
+"""One request of the tests, and the names of the resources in the test cluster."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -9,7 +9,7 @@ from aiosemel import AclOperation, ResourceType
 from semel_common.wire.methods import Method
 
 TOPIC, OTHER_TOPIC, GROUP, TXN = "orders", "secret", "readers", "writer-1"
-"""What is there. Of the other topic nobody may know."""
+"""The resources of the test cluster. No caller may learn of the other topic."""
 
 
 class Rule(NamedTuple):
@@ -29,9 +29,9 @@ class Case(NamedTuple):
     request: Callable[[str], Message]
     """Made with the id of the topic."""
     rules: tuple[Rule, ...]
-    """All of them are needed. None: it is for the cluster\'s own services only."""
+    """The caller needs all of them. None: only the cluster\'s own services may send the request."""
     shows: Callable[[Message], bool] | None = None
-    """Whether an answer shows what is hidden without permission; None: who may not is refused."""
+    """Whether an answer shows hidden data to its caller; None: the service refuses the caller."""
 
 
 def on_topic(operation: AclOperation) -> Rule:

@@ -1,6 +1,7 @@
-"""What each RPC is asked in the tests, and what it needs: written down a second time, by hand.
+"""The requests that the tests send to each RPC, and the permissions that each request needs.
 
-The table in ``semel_runtime.access.needs`` is what services go by. Here is what was meant by it.
+The services obey the table in ``semel_runtime.access.rpc_permissions``. This module lists the same
+permissions a second time, by hand, so that the tests find a wrong row of that table.
 """
 
 from access.coordinator_cases import CLUSTER_CASES, COORDINATOR_CASES

@@ -1,4 +1,4 @@
-"""A cluster in one process and in virtual time, whose callers are who they say they are.
+"""A cluster in one process and in virtual time, which trusts the name that a caller gives.
 
 Two coordinators, two brokers and a group coordinator, with access rules: a rule that the controller
 has stored must reach all others. Principals are set by the network, as if they had been proven.
@@ -22,8 +22,8 @@ from semel_coordinator.config import CoordinatorSettings
 from semel_group.app import GroupApp
 from semel_group.config import GroupSettings
 from semel_runtime.app import App, Environment
-from semel_runtime.cluster.image import ClusterImage, Listener
-from semel_runtime.server.principal import Principal
+from semel_runtime.authentication.principal import Principal
+from semel_runtime.cluster.metadata_image import ClusterImage, Listener
 from semel_runtime.testing.journal import MemoryJournal
 from semel_runtime.testing.network import MemoryNetwork
 from semel_runtime.testing.virtual_time import LoopClock, after, ended
@@ -37,12 +37,14 @@ ADMIN = Principal(name="admin")
 """The super user."""
 SERVICE = Principal(name="semel", is_cluster=True)
 TIMEOUT_MS = 5_000
+RESERVE_BYTES = 1_000
+"""Of each volume, of which more is free unless a test fills it."""
 
 Settings = Mapping[str, str | int | bool | Path]
 
 
 class Cluster:
-    """All services, and what they can be asked."""
+    """All services of a cluster, and the calls that tests send to them."""
 
     def __init__(self, settings: Settings | None = None) -> None:
         self._settings = {
@@ -53,6 +55,8 @@ class Cluster:
         self._random = Random(0)
         self.network = MemoryNetwork()
         self.apps: dict[str, App] = {}
+        """By address."""
+        self.volumes: dict[str, MemoryVolume] = {}
         """By address."""
 
     def client(self, principal: Principal) -> SemelClient:
@@ -102,11 +106,13 @@ class Cluster:
         raise AssertionError("the rules do not reach everybody")
 
     @asynccontextmanager
-    async def started(self) -> AsyncIterator["Cluster"]:
-        """Run all services, ready to serve."""
+    async def started(self, *, nearly_full: bool = False) -> AsyncIterator["Cluster"]:
+        """Run all services, ready to serve; if ``nearly_full``, on disks below their reserve."""
         async with AsyncExitStack() as stack:
             group = await stack.enter_async_context(asyncio.TaskGroup())
             for address, app in self._apps():
+                if nearly_full:
+                    self.volumes[address].free_bytes = 1
                 await stack.enter_async_context(app)
                 self.network.serve(address, app.handlers)
                 self.apps[address] = app
@@ -159,8 +165,11 @@ class Cluster:
 
     def _environment(self, address: str) -> Environment:
         host, _, port = address.partition(":")
+        volume = self.volumes[address] = MemoryVolume()
         return Environment(
-            journal=MemoryJournal(MemoryVolume(), service=f"semel-{host}"),
+            journal=MemoryJournal(
+                volume, service=f"semel-{host}", disk_reserve_bytes=RESERVE_BYTES
+            ),
             connector=self.network.of(SERVICE),
             clock=LoopClock(START_MS),
             random=Random(self._random.getrandbits(64)),

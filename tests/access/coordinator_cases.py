@@ -1,4 +1,4 @@
-"""What coordinators are asked in the tests; see ``cases``."""
+"""The requests that the tests send to coordinators; see ``cases``."""
 
 from access.case import (
     GROUP,
@@ -169,9 +169,9 @@ COORDINATOR_CASES = (
         on_topic(Op.DESCRIBE),
         name=" with its partitions",
         shows=lambda found: any(
-            each.participants.topics
+            transaction.participants.topics
             for description in found.descriptions  # type: ignore[attr-defined]
-            for each in description.transactions
+            for transaction in description.transactions
         ),
     ),
     case_of(

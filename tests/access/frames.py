@@ -8,14 +8,14 @@ from google.protobuf.message import Message
 
 from semel_common.errors import SemelError
 from semel_common.wire import status
+from semel_common.wire.frames.stream_messages import STREAMS, join
 from semel_common.wire.methods import Method
-from semel_common.wire.streams import STREAMS, join
-from semel_runtime.server.answer import answer
+from semel_runtime.authentication.principal import Origin, Principal
 from semel_runtime.server.calls import Handlers
-from semel_runtime.server.frames import FrameSession
-from semel_runtime.server.limits import ServerLimits
-from semel_runtime.server.principal import Origin, Principal
-from semel_runtime.server.shares import Ledger
+from semel_runtime.server.frames.frame_session import FrameSession
+from semel_runtime.server.handler_call import answer
+from semel_runtime.server.limits.caller_shares import Ledger
+from semel_runtime.server.limits.server_limits import ServerLimits
 
 
 class _MemoryPipe:
@@ -48,7 +48,9 @@ async def ask_framed(
     assert method.stream is not None
     types = STREAMS[method.stream]
     endpoints = {
-        each.method.field: each for each in handlers if each.method.stream == method.stream
+        handler.method.field: handler
+        for handler in handlers
+        if handler.method.stream == method.stream
     }
     pipe = _MemoryPipe()
     origin, limits = Origin(listener="default", principal=principal), ServerLimits()

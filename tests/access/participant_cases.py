@@ -1,4 +1,4 @@
-"""What brokers and group coordinators are asked in the tests; see ``cases``."""
+"""The requests that the tests send to brokers and group coordinators; see ``cases``."""
 
 from typing import Any
 

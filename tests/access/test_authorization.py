@@ -1,4 +1,4 @@
-"""What users see of authorization: parts of requests, what is hidden, how soon rules count."""
+"""Authorization as users see it: parts of requests, hidden resources, and how soon rules count."""
 
 from contextlib import suppress
 
@@ -36,8 +36,8 @@ from semel.group.v1 import group_pb2 as group
 from semel_common.errors import GroupAuthorizationFailedError, NotCoordinatorError
 from semel_common.wire import methods
 from semel_common.wire.methods import Method, Res
-from semel_runtime.cluster.admission import Admission
-from semel_runtime.server.principal import ANONYMOUS, Principal
+from semel_runtime.authentication.principal import ANONYMOUS, Principal
+from semel_runtime.cluster.volume_admission import Admission
 from semel_runtime.testing.virtual_time import after, in_virtual_time
 
 ALICE = Principal(name="alice")
@@ -85,7 +85,7 @@ async def test_of_a_request_only_what_may_be_done_is_done_and_answered_in_its_pl
                 where[name] = OTHER_BROKER
         for address in {BROKER, OTHER_BROKER}:
             answer = await cluster.ask(ALICE, address, methods.PRODUCE, request)
-            codes = [each.error.code for each in answer.partitions]
+            codes = [partition.error.code for partition in answer.partitions]
             assert codes[0] == codes[2] == REFUSED, "one that is not there looks the same"
             for number, name in ((1, "orders"), (3, "c")):
                 done = where[name] == address
@@ -96,7 +96,7 @@ async def test_of_a_request_only_what_may_be_done_is_done_and_answered_in_its_pl
 
 
 @in_virtual_time
-async def test_nobody_learns_of_a_topic_that_they_may_not_describe() -> None:
+async def test_a_caller_learns_nothing_of_a_topic_that_it_may_not_describe() -> None:
     async with Cluster().started() as cluster, cluster.client(ADMIN) as admin:
         secret = await admin.admin().create_topic("secret")
         for name in ("secret", "missing"):
@@ -139,7 +139,9 @@ async def test_offsets_are_answered_in_their_places() -> None:
             ],
         )
         found = await cluster.ask(ALICE, GROUP_COORDINATOR, methods.FETCH_OFFSETS, fetch)
-        assert [(each.topic, each.partition, each.error.code) for each in found.offsets] == [
+        assert [
+            (offset.topic, offset.partition, offset.error.code) for offset in found.offsets
+        ] == [
             ("a", 0, REFUSED),
             ("a", 1, REFUSED),
             ("orders", 0, 0),
@@ -159,7 +161,7 @@ async def test_offsets_are_answered_in_their_places() -> None:
             ],
         )
         answer = await cluster.ask(ALICE, GROUP_COORDINATOR, methods.COMMIT_OFFSETS, commit)
-        assert [(each.topic, each.error.code) for each in answer.errors] == [
+        assert [(error.topic, error.error.code) for error in answer.errors] == [
             ("a", REFUSED),
             ("missing", REFUSED),
         ]
@@ -180,7 +182,7 @@ async def test_a_fetch_with_a_refused_partition_does_not_wait_for_the_others() -
         )
         begun = cluster.time()
         answer = await cluster.ask(ALICE, BROKER, methods.FETCH, request)
-        assert [each.error.code for each in answer.partitions][1] == REFUSED
+        assert [partition.error.code for partition in answer.partitions][1] == REFUSED
         assert cluster.time() - begun < 1
 
 
@@ -199,7 +201,7 @@ async def test_a_change_asked_of_any_coordinator_counts_everywhere_within_millis
 
         async def refused(address: str) -> bool:
             answer = await cluster.ask(ALICE, address, methods.LIST_OFFSETS, request)
-            return any(each.error.code == REFUSED for each in answer.partitions)
+            return any(partition.error.code == REFUSED for partition in answer.partitions)
 
         access = admin.admin().access
         rule = allow(AclOperation.DESCRIBE)
@@ -223,7 +225,7 @@ async def test_who_cannot_reach_the_controller_goes_on_with_the_rules_that_it_kn
         await after(20_000)
         request = cluster_pb2.MetadataRequest(topics=["orders", "secret"])
         answer = await cluster.ask(ALICE, OTHER_COORDINATOR, methods.METADATA, request)
-        assert [each.error.code for each in answer.topics] == [0, REFUSED]
+        assert [topic.error.code for topic in answer.topics] == [0, REFUSED]
 
 
 @in_virtual_time
@@ -353,11 +355,11 @@ async def test_who_has_the_permissions_of_the_guide_transforms_exactly_once() ->
                 await producer.send("out", b"w")
                 await producer.send_offsets(consumer.positions(), consumer.group_metadata())
         ends = await admin.admin().list_consumer_group_offsets("g")
-        assert [each.offset for each in ends.values() if each is not None] == [1]
+        assert [end.offset for end in ends.values() if end is not None] == [1]
 
 
 @in_virtual_time
-async def test_without_authentication_everybody_may_do_everything_and_nothing_is_in_the_way() -> (
+async def test_without_authentication_every_caller_may_do_everything_and_no_check_interferes() -> (
     None
 ):
     async with Cluster({"authorizer": "off"}).started() as cluster:
@@ -384,4 +386,4 @@ async def test_services_are_held_up_by_no_rule() -> None:
         await admin.admin().create_topic("orders")
         request = cluster_pb2.MetadataRequest(all_topics=True)
         answer = await cluster.ask(SERVICE, COORDINATOR, methods.METADATA, request)
-        assert [each.name for each in answer.topics] == ["orders"]
+        assert [topic.name for topic in answer.topics] == ["orders"]

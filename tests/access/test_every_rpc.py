@@ -1,4 +1,6 @@
-"""Every RPC, asked by everybody who may not and by who just may, unary and in a frame."""
+"""Every RPC, called with every set of permissions that is too small and with the smallest set that
+is enough, as a unary call and in a frame.
+"""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -9,15 +11,14 @@ from google.protobuf.message import Message
 from access.case import GROUP, OTHER_TOPIC, TOPIC, TXN, Case, Rule
 from access.cases import CASES
 from access.cluster import ADMIN, SERVICE, Cluster
-from aiosemel import AclBinding, AclPermission, ProducerOptions
-from aiosemel.offsets import ConsumerGroupMetadata
+from aiosemel import AclBinding, AclPermission, ConsumerGroupMetadata, ProducerOptions
 from semel.common.v1.errors_pb2 import Error
 from semel_common.error_codes import ErrorCode
 from semel_common.errors import AuthorizationError, SemelError
 from semel_common.wire import methods
 from semel_common.wire.methods import Method
-from semel_runtime.access.needs import NEEDS
-from semel_runtime.server.principal import ANONYMOUS, Principal
+from semel_runtime.access.rpc_permissions import NEEDS
+from semel_runtime.authentication.principal import ANONYMOUS, Principal
 from semel_runtime.testing.virtual_time import in_virtual_time
 
 REFUSALS: set[int] = {
@@ -27,7 +28,7 @@ REFUSALS: set[int] = {
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     ErrorCode.UNKNOWN_TOPIC_ID,
 }
-METHODS = [each for each in vars(methods).values() if isinstance(each, Method)]
+METHODS = [var for var in vars(methods).values() if isinstance(var, Method)]
 OPEN = ProducerOptions(transaction_timeout_ms=60_000, registration_delay_ms=0)
 
 
@@ -101,7 +102,7 @@ def errors_in(message: Message) -> Iterator[Error]:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 @in_virtual_time
-async def test_only_who_has_all_permissions_is_answered(case: Case) -> None:
+async def test_a_service_answers_only_a_caller_with_all_permissions(case: Case) -> None:
     async with at_work(case) as (cluster, request):
         refused = [ANONYMOUS, Principal(name="nobody")]
         for number in range(len(case.rules)):
@@ -144,7 +145,7 @@ def test_every_rpc_of_every_contract_is_a_method() -> None:
 
 
 @in_virtual_time
-async def test_a_refusal_says_who_lacks_what_and_nothing_else() -> None:
+async def test_a_refusal_names_the_caller_and_the_missing_permission_and_nothing_else() -> None:
     case = next(each for each in CASES if each.name == "GetTransactionOutcome")
     async with at_work(case) as (cluster, request):
         with pytest.raises(AuthorizationError) as refusal:

@@ -3,15 +3,8 @@
 import pytest
 
 from access.cluster import ADMIN, COORDINATOR, GROUP_COORDINATOR, OTHER_COORDINATOR, Cluster
-from aiosemel import (
-    AclBinding,
-    AclOperation,
-    ResourceType,
-    SemelClient,
-    TopicPartition,
-    admin,
-    move_admin,
-)
+from aiosemel import AclBinding, AclOperation, ResourceType, SemelClient, TopicPartition
+from aiosemel._admin import admin, move_admin
 from aiosemel.errors import InvalidRequestError
 from semel.common.v1.errors_pb2 import ErrorCode
 from semel.coordinator.v1 import acls_pb2 as acls
@@ -20,9 +13,9 @@ from semel.group.v1 import group_pb2 as group
 from semel_common.wire import methods
 from semel_coordinator.transactions.machine import TransactionsMachine
 from semel_group.machine import GroupMachine
-from semel_runtime.access.needs import NEEDS
+from semel_runtime.access.rpc_permissions import NEEDS
+from semel_runtime.authentication.principal import Principal
 from semel_runtime.server import pages
-from semel_runtime.server.principal import Principal
 from semel_runtime.testing.virtual_time import in_virtual_time
 
 ALICE = Principal(name="alice")
@@ -69,19 +62,19 @@ async def test_the_sdk_follows_every_page_of_every_list() -> None:
         await fill(client)
         await cluster.settled()
         asked = client.admin()
-        topics = [each.name for each in await asked.list_topics()]
+        topics = [topic.name for topic in await asked.list_topics()]
         assert topics == [f"topic-{number}" for number in numbers]
         groups = [each.group_id for each in await asked.list_groups()]
         assert groups == [f"group-{number}" for number in numbers]
-        ids = [each.transactional_id for each in await asked.list_transactions()]
+        ids = [transaction.transactional_id for transaction in await asked.list_transactions()]
         assert ids == [f"app-{number}" for number in numbers]
         with pytest.MonkeyPatch.context() as small:
             small.setattr(pages, "BYTES_MAX", 60)
             offsets = await asked.list_consumer_group_offsets("group-0")
         assert set(offsets) == {TopicPartition(f"topic-{number}", 0) for number in numbers}
-        rules = [each.resource_name for each in await asked.access.describe_acls()]
+        rules = [acl.resource_name for acl in await asked.access.describe_acls()]
         assert rules == [f"topic-{number}" for number in numbers]
-        users = [each.user for each in await asked.access.describe_client_quotas()]
+        users = [client_quota.user for client_quota in await asked.access.describe_client_quotas()]
         assert users == [f"u{number}" for number in numbers]
         assert await asked.moves.list_partition_reassignments() == {}
 
@@ -98,9 +91,9 @@ async def test_offsets_of_a_group_come_in_pages_of_a_limit_or_of_all_that_fits()
         while request.page_token or not found:
             page = await cluster.ask(ADMIN, GROUP_COORDINATOR, methods.FETCH_OFFSETS, request)
             assert len(page.offsets) <= 3
-            found += [each.topic for each in page.offsets]
+            found += [offset.topic for offset in page.offsets]
             request.page_token = page.next_page_token
-        assert found == [each.topic for each in whole.offsets]
+        assert found == [offset.topic for offset in whole.offsets]
 
 
 @in_virtual_time
@@ -157,7 +150,7 @@ async def test_descriptions_past_what_an_answer_takes_are_to_be_asked_for_again(
         codes = []
         for address in (COORDINATOR, OTHER_COORDINATOR):
             ids = await cluster.ask(ADMIN, address, methods.DESCRIBE_TRANSACTIONS, asked)
-            codes.append([each.error.code for each in ids.descriptions])
+            codes.append([description.error.code for description in ids.descriptions])
         assert [0, TOO_LARGE] in codes
 
 

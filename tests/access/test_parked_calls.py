@@ -11,7 +11,7 @@ from semel.common.v1.errors_pb2 import ErrorCode
 from semel.coordinator.v1 import cluster_pb2
 from semel_common.errors import NotLeaderOrFollowerError
 from semel_common.wire import methods
-from semel_runtime.server.principal import Principal
+from semel_runtime.authentication.principal import Principal
 from semel_runtime.testing.virtual_time import after, in_virtual_time
 
 ALICE = Principal(name="alice")
@@ -59,12 +59,12 @@ async def test_a_fetch_that_waits_while_its_rule_is_removed_is_refused(framed: b
         await admin.producer().send_and_wait("orders", b"a secret of later")
         answer = await waiting
         assert isinstance(answer, broker.FetchResponse)
-        assert [each.error.code for each in answer.partitions] == [REFUSED]
+        assert [partition.error.code for partition in answer.partitions] == [REFUSED]
         assert b"secret" not in answer.SerializeToString()
 
 
 @in_virtual_time
-async def test_a_rule_that_is_removed_for_somebody_else_ends_no_fetch_in_an_error() -> None:
+async def test_a_rule_that_is_removed_for_another_caller_ends_no_fetch_in_an_error() -> None:
     async with Cluster().started() as cluster, cluster.client(ADMIN) as admin:
         await admin.admin().create_topic("orders")
         access = admin.admin().access
@@ -78,7 +78,7 @@ async def test_a_rule_that_is_removed_for_somebody_else_ends_no_fetch_in_an_erro
         await cluster.settled()
         await admin.producer().send_and_wait("orders", b"a record")
         answer = await waiting
-        assert [each.error.code for each in answer.partitions] == [0]
+        assert [partition.error.code for partition in answer.partitions] == [0]
         assert len(answer.partitions[0].batches) == 1
 
 
@@ -100,5 +100,5 @@ async def test_metadata_that_waits_tells_of_no_topic_whose_rule_was_removed() ->
         assert not waiting.done()
         await access.delete_acls([AclBindingFilter(resource_name="orders")])
         answer = await waiting
-        assert [each.error.code for each in answer.topics] == [REFUSED]
+        assert [topic.error.code for topic in answer.topics] == [REFUSED]
         assert not answer.topics[0].topic_id

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from access.cluster import ADMIN, BROKER, COORDINATOR, GROUP_COORDINATOR, OTHER_COORDINATOR, Cluster
-from aiosemel.offsets import ConsumerGroupMetadata
+from aiosemel import ConsumerGroupMetadata
 from semel.broker.v1 import broker_pb2 as broker
 from semel.common.v1.records_pb2 import Record, RecordBatch
 from semel.coordinator.v1 import transactions_pb2 as transactions
@@ -13,7 +13,7 @@ from semel.group.v1 import group_pb2 as group
 from semel_common.errors import InvalidProducerTokenError
 from semel_common.wire import methods
 from semel_common.wire.methods import Method, Req, Res
-from semel_runtime.server.principal import Principal
+from semel_runtime.authentication.principal import Principal
 from semel_runtime.testing.virtual_time import in_virtual_time
 
 OTHER_ADMIN = Principal(name="other")
@@ -79,7 +79,7 @@ async def framed_and_unary(
             await ask(principal, address, method, request)
 
 
-def test_nobody_writes_under_a_producer_id_without_its_token(secrets: Path) -> None:
+def test_no_caller_writes_under_a_producer_id_without_its_token(secrets: Path) -> None:
     @in_virtual_time
     async def run() -> None:
         async with cluster_with(secrets).started() as cluster, cluster.client(ADMIN) as admin:

@@ -1,4 +1,4 @@
-"""``python -m call_costs``: a table of what refused calls cost, for each RPC and transport."""
+"""``python -m call_costs``: a table of the cost of refused calls, for each RPC and transport."""
 
 import asyncio
 import sys
@@ -12,8 +12,8 @@ from google.protobuf.message import Message
 from call_costs.measure import Cost, Process, frame_fields, framed, unary, worst
 from semel.coordinator.v1.cluster_pb2 import MetadataRequest, MetadataResponse
 from semel_common.wire import methods
+from semel_common.wire.client_security import ClientCredentials
 from semel_common.wire.methods import Method
-from semel_common.wire.security import ClientCredentials
 from semel_local import ProcessCluster
 from semel_local.layout import Role
 
@@ -31,7 +31,7 @@ _SERVICES = {
     methods.GROUP: "group-coordinator-0",
     methods.FRAMES: "broker-0",
 }
-_METHODS = [each for each in vars(methods).values() if isinstance(each, Method)]
+_METHODS = [var for var in vars(methods).values() if isinstance(var, Method)]
 
 
 def main() -> int:
@@ -88,7 +88,9 @@ async def _addresses(cluster: ProcessCluster) -> dict[str, str]:
             )
         )
         metadata = await ask(MetadataRequest())
-    return {_ROLES[each.role]: f"{each.host}:{each.port}" for each in metadata.instances}
+    return {
+        _ROLES[instance.role]: f"{instance.host}:{instance.port}" for instance in metadata.instances
+    }
 
 
 def _shown(method: Method[Message, Message], transport: str, cost: Cost) -> str:

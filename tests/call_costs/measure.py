@@ -10,8 +10,8 @@ from google.protobuf.message import Message
 
 from call_costs.messages import costly_messages, in_frame
 from semel_common.error_codes import ErrorCode
+from semel_common.wire.frames.stream_messages import STREAMS
 from semel_common.wire.methods import Method
-from semel_common.wire.streams import STREAMS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -24,7 +24,7 @@ Send: TypeAlias = Callable[[bytes], Awaitable[str]]
 
 
 class Cost(NamedTuple):
-    """What one call has cost."""
+    """The cost of one call."""
 
     what: str
     size_bytes: int
@@ -42,7 +42,7 @@ class Process:
     def cpu_ms(self) -> float:
         """Return the processor time that its threads have taken."""
         tasks = (self._folder / "task").glob("*/schedstat")
-        return sum(int(each.read_text("utf-8").split()[0]) for each in tasks) / 1e6
+        return sum(int(task.read_text("utf-8").split()[0]) for task in tasks) / 1e6
 
     def memory_bytes(self) -> int:
         """Return how much memory it has."""

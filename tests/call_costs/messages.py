@@ -6,12 +6,12 @@ from typing import NamedTuple, cast
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
-from semel_common.wire.request_bounds import BOUNDS, MESSAGE_SIZE_MAX_BYTES
-from semel_common.wire.request_scan import SCANNED_FROM_BYTES
-from semel_common.wire.wire_format import varint
+from semel_common.wire.messages.request_bounds import BOUNDS, MESSAGE_SIZE_MAX_BYTES
+from semel_common.wire.messages.request_scan import SCANNED_FROM_BYTES
+from semel_common.wire.messages.wire_format import varint
 
 _ROOM_BYTES = 4_096
-"""What is left of a message for the frame around it."""
+"""The part of a message's largest size that the frame around it may take."""
 _UNKNOWN_FIELD = b"\xa0\x3f\0"
 """Number 1012, which no contract has."""
 

@@ -1,5 +1,5 @@
 """A cluster of real processes under real faults: killed, stopped, cut off, out of disk.
 
-`run` tells the story of one run. What its clients record is judged by `semel_checker`, as in
-`simulation`, whose workloads these are; docs/verification.md says what a run does.
+`run` tells the story of one run. `semel_checker` checks the history that its clients record, as in
+`simulation`, whose workloads these are; docs/internals/verification.md says what a run does.
 """

@@ -1,4 +1,4 @@
-"""What owners and workers of joint transactions know of one another: files, for many processes."""
+"""The board that owners and workers of joint transactions share: files, for many processes."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from random import Random
 class FileBoard:
     """A board in a folder: each fact is a file, made or taken in one step. Implements ``Board``.
 
-    Whoever is killed leaves what it has written, and takes with it what it had taken.
+    A killed process leaves the facts that it has written, and loses the facts that it has taken.
     """
 
     def __init__(self, folder: Path, transactional_id: str, *, life: str) -> None:
@@ -53,7 +53,7 @@ class FileBoard:
         try:
             path.rename(mine)
         except FileNotFoundError:
-            return None  # Somebody was faster.
+            return None  # Another process was faster.
         handle = mine.read_text(encoding="utf-8")
         mine.unlink()
         return handle, int(path.name.partition(".")[0])
@@ -77,7 +77,7 @@ class FileBoard:
         }
 
     def _written(self, folder: Path, text: str) -> Path:
-        """Write a file that nobody looks at yet."""
+        """Write a file under a name that no process reads yet."""
         path = folder / f"new.{self._name()}"
         path.write_text(text, encoding="utf-8")
         return path

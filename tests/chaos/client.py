@@ -35,7 +35,7 @@ log = logging.getLogger("chaos")
 
 @dataclass(slots=True)
 class Surroundings:
-    """What the works of a process share."""
+    """The state that all works of a process share."""
 
     records: Records
     folder: Path
@@ -49,7 +49,7 @@ class Surroundings:
 
     @property
     def board(self) -> FileBoard:
-        """What the processes know of joint transactions."""
+        """The state of joint transactions that the processes share."""
         return FileBoard(self.folder / "board", "joint", life=self.life)
 
 
@@ -86,7 +86,7 @@ WORKS: Mapping[str, Callable[[Surroundings], Sequence[Work]]] = {
         Reader(("a", "b"), IsolationLevel.READ_UNCOMMITTED),
     ),
 }
-"""What each client process does. A new workload is a new entry here, and a name in `clients`."""
+"""The works of each client process. A new workload is a new entry here, and a name in `clients`."""
 
 
 def main() -> int:

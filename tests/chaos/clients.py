@@ -1,6 +1,6 @@
 """The clients of a run: processes that do their work until they are told to finish, or killed.
 
-Each life of a client records into a file of its own. What it has written when it is killed stays.
+Each life of a client records into a file of its own, which stays when the client is killed.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from semel_local.process import Ended, ManagedProcess
 OPS_PER_LIFE = 1_000_000
 """Operations, values and names of one life are numbered from a multiple of this on."""
 EXIT_GAVE_UP = 3
-"""A client that ended with an error of the protocol, after which an application starts anew."""
+"""The status of a client that ended with an error after which an application has to restart."""
 NAMES = (
     "writers-0",
     "writers-1",
@@ -38,7 +38,7 @@ NAMES = (
     "readers",
 )
 TOPICS = {topic: simulated.TOPICS[topic] for topic in ("a", "b", "in", "out")}
-"""What they write to, with the number of partitions; less than the simulation has."""
+"""The clients' topics, with the number of partitions: fewer than the simulation has."""
 START_S = 60.0
 _POLL_S = 0.05
 _TESTS = Path(__file__).parent.parent
@@ -49,9 +49,9 @@ class Phase(StrEnum):
 
     FAULTS = "faults"
     CALM = "calm"
-    """Nobody dawdles any more."""
+    """No client dawdles."""
     FINISH = "finish"
-    """Nobody begins anything any more."""
+    """No client begins a new transaction."""
 
 
 @dataclass(slots=True)
@@ -62,7 +62,7 @@ class _Client:
 
 
 class Clients:
-    """All client processes. ``async with`` ends what is left of them."""
+    """All client processes. ``async with`` ends the processes that still run."""
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class Clients:
         self._clients[name].process.signal(number)
 
     def calm(self) -> None:
-        """Let nobody dawdle any more."""
+        """Tell the clients to stop dawdling."""
         write_atomically(self._phase, Phase.CALM)
 
     def recorded_bytes(self) -> int:
@@ -132,7 +132,7 @@ class Clients:
             return sum(file.stat().st_size for file in files)
 
     async def finish(self, timeout_s: float) -> list[str]:
-        """Let each end in order; returns those that did not."""
+        """Let each client end in order; returns the names of the clients that did not."""
         self._finishing = True
         write_atomically(self._phase, Phase.FINISH)
         ends = {

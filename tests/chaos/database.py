@@ -1,4 +1,4 @@
-"""PostgreSQL under the journals of a run, and what happens to it: one thing at a time.
+"""PostgreSQL under the journals of a run, and its faults: one at a time.
 
 A primary that is killed leaves its place to the standby that has most, which takes that both can be
 asked. So a standby that was stopped is started again before anything else happens.
@@ -18,11 +18,11 @@ class Database:
     def __init__(self, servers: PostgresCluster) -> None:
         self._servers = servers
         self.turn = asyncio.Lock()
-        """Held by whoever does something to it: nothing is wrong with it for the next one."""
+        """A fault holds it, and leaves the database whole for the next fault."""
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What lets a service keep its journal here."""
+        """The settings with which a service keeps its journal here."""
         return {"SEMEL_JOURNAL_URL": self._servers.url()}
 
     async def fail_over(self) -> PostgresServer:
@@ -45,7 +45,7 @@ class Database:
 
     @asynccontextmanager
     async def without_replication(self) -> AsyncIterator[None]:
-        """Let no standby go on: nobody confirms anything meanwhile."""
+        """Pause all standbys: the primary gets no confirmation meanwhile."""
         for standby in self._servers.standbys:
             standby.pause()
         try:

@@ -21,7 +21,7 @@ _FULL, _SYNC_FAILS, _SYNC_DELAY = 0, 4, 8
 
 
 class Failed(NamedTuple):
-    """What the library has done so far."""
+    """The faults that the library has made so far."""
 
     refused_writes: int = 0
     failed_syncs: int = 0
@@ -40,7 +40,7 @@ class Disk:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What puts the library into a process."""
+        """The environment variables that load the library into a process."""
         if self._library is None:
             return {}
         return {
@@ -68,7 +68,7 @@ class Disk:
 
     @property
     def failed(self) -> Failed:
-        """What has failed by now."""
+        """The operations that have failed by now."""
         return Failed(*_FIELDS.unpack(self._control.read_bytes())[3:])
 
     def _put(self, offset: int, value: int) -> None:

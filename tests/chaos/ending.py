@@ -20,7 +20,7 @@ _POLL_S = 0.2
 
 
 class Ending:
-    """What an operator sees when a run is over."""
+    """The state that an operator sees when a run is over."""
 
     def __init__(self, client: SemelClient, records: Records) -> None:
         self._client = client

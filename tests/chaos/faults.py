@@ -1,4 +1,4 @@
-"""What happens in a run: faults of every kind, drawn from the seed, each recorded.
+"""The faults of a run, of every kind: drawn from the seed, each recorded.
 
 The seed says which faults there are, when, to whom and for how long. Where exactly one hits,
 between which two steps of a protocol, is chance.
@@ -59,10 +59,10 @@ class Faults:
         self.injected: Counter[str] = Counter()
         """How many there were, by kind."""
         self.kills: Counter[str] = Counter()
-        """How often who was killed."""
+        """The number of kills of each service."""
 
     async def inject(self, random: Random, *, window_s: float, interval_s: float) -> None:
-        """Inject faults for a while; returns when none is active any more.
+        """Inject faults for a while; returns when no fault is active.
 
         Between two there is ``interval_s`` on the average, and mostly some work: faults that only
         hit a cluster that stands still find nothing.
@@ -229,13 +229,13 @@ class Faults:
         await self._move(places, Role.BROKER, "move partitions", random)
 
     async def _move_groups(self, random: Random) -> None:
-        """Likewise for partitions of groups."""
+        """Move partitions of the groups in the same way."""
         topic = InternalTopic.CONSUMER_OFFSETS
         places = [TopicPartition(topic, at) for at in range(GROUP_PARTITIONS)]
         await self._move(places, Role.GROUP_COORDINATOR, "move groups", random)
 
     async def _move_transactions(self, random: Random) -> None:
-        """Likewise for partitions of the transaction log, but for the controller's own."""
+        """Move partitions of the transaction log in the same way, except the controller's own."""
         topic = InternalTopic.TRANSACTION_STATE
         places = [TopicPartition(topic, at) for at in range(1, TRANSACTION_LOG_PARTITIONS)]
         await self._move(places, Role.COORDINATOR, "move transactions", random)
@@ -254,7 +254,7 @@ class Faults:
         """Name an instance for each, or none: then it is to stay where it is."""
         targets = (*range(COUNTS[role]), None)
         wanted = {place: random.choice(targets) for place in places}
-        with suppress(RetriableError):  # Nobody may be there to decide it.
+        with suppress(RetriableError):  # The controller may be down.
             await self._operator.admin().moves.alter_partition_reassignments(wanted)
 
     # -- disks -----------------------------------------------------------------------------------

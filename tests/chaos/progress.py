@@ -38,7 +38,7 @@ def longest_standstill(history: History) -> int:
 
 
 def pauses_after(history: History, victim: str) -> Iterator[int]:
-    """Yield, for each kill of somebody, the time to the first commit that began afterwards.
+    """Yield, for each kill of the victim, the time to the first commit that began afterwards.
 
     In milliseconds. A kill that comes before that commit is not told apart.
     """

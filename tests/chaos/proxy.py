@@ -1,7 +1,7 @@
-"""The wires between processes, as TCP proxies: each may be cut, slow, or lose what it carries.
+"""The wires between processes, as TCP proxies: each may be cut, slow, or lose bytes.
 
 Every instance is reached through one link for each role that calls it, so a fault hits one directed
-pair: brokers to coordinator 1, say, and nobody else. Within a link, requests and replies are apart.
+pair only, such as brokers to coordinator 1. Within a link, requests and replies are apart.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from semel_local.layout import HOST
 
 CHUNK_BYTES = 64 << 10
 _RESET = struct.pack("ii", 1, 0)
-"""SO_LINGER: closing sends RST, and forgets what was not sent."""
+"""SO_LINGER: closing sends RST, and drops the bytes that were not sent."""
 
 
 @dataclass(slots=True)
@@ -26,7 +26,7 @@ class Direction:
     delay_s: float = 0.0
     """How long each piece takes."""
     loses: bool = False
-    """What comes is taken, and never arrives; its connection cannot go on after that."""
+    """The proxy takes the bytes, and drops them; the connection cannot go on after that."""
     _open: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
@@ -110,7 +110,7 @@ class Link:
         self.replies.mend()
 
     async def stop_listening(self) -> None:
-        """Refuse who comes from now on."""
+        """Refuse new connections from now on."""
         for server in self._servers:
             server.close()
         self._servers.clear()

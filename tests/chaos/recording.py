@@ -48,6 +48,6 @@ def _lines_of(path: Path) -> Iterable[tuple[int, str]]:
     with path.open(encoding="utf-8") as file:
         for line in file:
             if not line.endswith("\n"):
-                return  # Killed in the middle of it: what it says never happened.
+                return  # The process was killed during the write: the event never happened.
             at_ns, _, event = line.partition(" ")
             yield int(at_ns), event

@@ -31,7 +31,7 @@ from chaos.stage import Stage
 CALM_S = 5.0
 """How long clients work on at least after the last fault."""
 FINISH_S = 60.0
-"""How long a client may take to end what it has begun."""
+"""How long a client may take to end the transactions that it has begun."""
 SLACK_MS = 15_000
 PROGRESS_MS = 60_000
 
@@ -40,7 +40,7 @@ Engine: TypeAlias = Literal["sqlite", "postgres"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What a run came to."""
+    """The result of a run."""
 
     seed: int
     faults: Counter[str]

@@ -9,7 +9,7 @@ import trustme
 from joserfc import jwt
 from joserfc.jwk import ECKey, KeySet
 
-from semel_common.wire.security import Security
+from semel_common.wire.client_security import Security
 from semel_local.layout import HOST, Role
 
 CLIENTS = "default"
@@ -40,7 +40,7 @@ class Secured:
 
     @property
     def settings(self) -> dict[str, str | int]:
-        """Return what each service gets."""
+        """Return the settings of each service."""
         protocols = {role.value: "SSL" for role in Role} | {CLIENTS: "SASL_SSL"}
         return {
             "listener_security_protocol_map": ",".join(f"{n}:{p}" for n, p in protocols.items()),
@@ -59,16 +59,16 @@ class Secured:
 
     @property
     def client(self) -> Security:
-        """Return what a client connects with."""
+        """Return the credentials of a client."""
         return Security(ssl_ca_location=self._ca, token=self._fresh_token)
 
     def user(self, name: str) -> Security:
-        """Return what somebody connects with, for a minute."""
+        """Return the credentials of a named user, with a token that is valid for a minute."""
         return Security(ssl_ca_location=self._ca, token=self._issue(name, int(time.time()) + 60))
 
     @property
     def nobody(self) -> Security:
-        """Return what one connects with who has no token."""
+        """Return the credentials of a caller without a token."""
         return Security(ssl_ca_location=self._ca)
 
     def exchange_certificates(self) -> None:

@@ -1,7 +1,7 @@
 """The services of a run: real processes, each behind its links and on its disk, always restarted.
 
 A service has one listener for each role that calls it, and advertises the proxies in front of them.
-So whoever calls it goes through the link of its role, by the addresses that the cluster tells.
+So a caller goes through the link of its role, by the addresses that the cluster tells.
 """
 
 import asyncio
@@ -152,14 +152,14 @@ class Stage:
         """Return the output of each service."""
         return {name: self._cluster.log_path(name) for name in self.names}
 
-    # -- what happens to services ----------------------------------------------------------------
+    # -- faults of services ----------------------------------------------------------------------
 
     def is_busy(self, name: str) -> bool:
         """Whether a service is being restarted."""
         return name in self._busy
 
     async def kill(self, name: str, *, pause_s: float, move: bool) -> bool:
-        """Kill a service and start it again later; False if somebody is at it already."""
+        """Kill a service and start it again later; False if another task restarts it already."""
         with self._claim(name) as claimed:
             if claimed:
                 await self._cluster.kill(name)
@@ -209,11 +209,11 @@ class Stage:
         while True:
             try:
                 return await self._cluster.wait_ready()
-            except ServiceFailedError:  # by what its disk was like until now: it is started again
+            except ServiceFailedError:  # Its disk failed it until now: the stage starts it again.
                 await asyncio.sleep(RESTART_S)
 
     async def _become_ready(self, name: str) -> None:
-        """Wait until a service is ready, or ends: whoever ended it, or its disk, is to answer."""
+        """Wait until a service is ready, or has ended: another fault, or its disk, may end it."""
         with contextlib.suppress(ServiceFailedError):
             await self._cluster.wait_ready(name)
 
@@ -245,7 +245,7 @@ class Stage:
             self._tasks.create_task(self._revive(ended.name), name=f"revive {ended.name}")
 
     async def _revive(self, name: str) -> None:
-        """Start a service again that has ended by itself, when nobody else is at it."""
+        """Start a service again that has ended by itself, when no other task restarts it."""
         await asyncio.sleep(RESTART_S)
         while self._open:
             with self._claim(name) as claimed:

@@ -1,12 +1,11 @@
-"""Access rules for real: real processes, certificates and tokens, and who may do what by them."""
+"""Access rules on real processes, with certificates and tokens: each caller's permissions."""
 
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from aiosemel import SemelClient
-from aiosemel.access import AclBinding, AclOperation, ResourceType
+from aiosemel import AclBinding, AclOperation, ResourceType, SemelClient
 from aiosemel.errors import (
     ClusterAuthorizationFailedError,
     SaslAuthenticationError,
@@ -34,7 +33,7 @@ MAY_WRITE = [
 ]
 
 
-async def test_what_services_ask_of_one_another_nobody_else_may(tmp_path: Path) -> None:
+async def test_only_services_may_send_the_calls_between_services(tmp_path: Path) -> None:
     """Without any access rules, too: only the cluster's certificate is asked for."""
     secured = Secured(tmp_path / "secrets")
     async with Stage(tmp_path, Random(2), secured=secured) as stage:
@@ -50,7 +49,7 @@ async def test_what_services_ask_of_one_another_nobody_else_may(tmp_path: Path) 
         await connector.close()
 
 
-async def test_whoever_was_allowed_writes_and_others_do_not(tmp_path: Path) -> None:
+async def test_a_user_with_a_rule_writes_and_others_do_not(tmp_path: Path) -> None:
     secured = Secured(tmp_path / "secrets", RULES)
     async with Stage(tmp_path, Random(1), secured=secured) as stage:
 

@@ -1,4 +1,4 @@
-"""The board in a folder: what one process writes, another takes, once."""
+"""The board in a folder: one process writes a task, and one other process takes it."""
 
 from pathlib import Path
 from random import Random
@@ -23,7 +23,7 @@ def test_the_first_receipt_of_a_task_counts(tmp_path: Path) -> None:
     assert boards[0].receipts("handle") == {0: "by two", 1: "by one"}
 
 
-def test_the_last_version_that_anybody_noted_is_done(tmp_path: Path) -> None:
+def test_the_last_version_that_any_process_noted_is_done(tmp_path: Path) -> None:
     boards = [FileBoard(tmp_path, "id", life=life) for life in ("one", "two")]
     assert boards[0].done == 0
     for board, version in zip(boards, (11, 9), strict=True):

@@ -27,7 +27,7 @@ async def test_a_short_run_finds_nothing(tmp_path: Path) -> None:
     assert report.kills.total() >= 1
     assert report.committed >= 50
     assert report.joint_versions >= 1
-    # Each is invoked and returns, but for those of clients that were killed.
+    # Each operation is invoked and returns, unless its client was killed.
     assert len(read_history(report.history)) > 1.9 * report.operations
 
 

@@ -1,4 +1,4 @@
-"""Disks that fail on command: what a process sees of it."""
+"""Disks that fail on command: the errors that a process sees."""
 
 import json
 import os

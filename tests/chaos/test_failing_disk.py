@@ -1,4 +1,4 @@
-"""A real service on a disk that fails: what it does, and what it says."""
+"""A real service on a disk that fails: its exit status, and its log."""
 
 import asyncio
 from pathlib import Path
@@ -42,7 +42,7 @@ async def test_a_service_whose_fsync_fails_ends_in_one_line_and_comes_back(tmp_p
         end = await ended.get()
         disk.mend()
         await cluster.start(end.name)
-        # Sent again by the SDK, and stored once: whether the first attempt was, nobody knew.
+        # The SDK does not know whether the first attempt was stored. It sends again: one copy.
         assert (await delivery).offset == 1
     assert (end.name, end.exit_status) == ("broker-0", 1)
     assert "journal failed: the process must end" in end.log_tail

@@ -27,7 +27,7 @@ class Story:
         self.recorder.returned("p", op, outcome)
 
     def kill(self, victim: str, *, at_ms: int) -> None:
-        """Let somebody be killed."""
+        """Record the kill of a victim."""
         self.now_ms = at_ms
         killed = FaultInjected(fault=1, kind=FaultKind.KILL, target=victim, lasting=False)
         self.recorder.observed("chaos", killed)

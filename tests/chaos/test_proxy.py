@@ -1,4 +1,4 @@
-"""The proxies between processes: what each fault does to what goes through."""
+"""The proxies between processes: the effect of each fault on the bytes that go through."""
 
 import asyncio
 import socket
@@ -68,7 +68,7 @@ async def test_who_is_not_connected_further_yet_is_let_go_at_the_end() -> None:
         link = Link("clients", "broker-0", Ports(grpc=full.getsockname()[1], frames=0))
         await link.listen(some_ports())
         reader, writer = await asyncio.open_connection(HOST, link.ports.grpc)
-        while not link._serving:  # noqa: ASYNC110 - nobody tells
+        while not link._serving:  # noqa: ASYNC110 - the link has no event for it
             await asyncio.sleep(0)
 
         await link.close()
@@ -124,7 +124,7 @@ async def test_an_instance_that_moves_is_no_more_at_its_old_address(echo: Echo) 
         await asyncio.open_connection(HOST, before)
 
 
-async def test_nobody_behind_the_link_is_a_broken_connection() -> None:
+async def test_a_link_without_a_server_behind_it_breaks_the_connection() -> None:
     link = Link("clients", "broker-0", some_ports())
     await link.listen(some_ports())
     reader, _ = await asyncio.open_connection(HOST, link.ports.grpc)

@@ -19,6 +19,7 @@ from aiosemel import (
     ConsumerOptions,
     ConsumerRecord,
     OffsetReset,
+    Outputs,
     ProducerOptions,
     SaslAuthenticationError,
     Security,
@@ -26,7 +27,6 @@ from aiosemel import (
     TopicPartition,
     TransactionAbortedError,
 )
-from aiosemel.transform_types import Outputs
 from chaos.secured import Secured
 from chaos.stage import Stage
 

@@ -1,1 +1,1 @@
-"""Bits that flip in journal files: what a service serves then, and what `semel check` finds."""
+"""Bits that flip in journal files: no service serves a wrong record; `semel check` finds them."""

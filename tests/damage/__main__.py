@@ -17,7 +17,7 @@ _WIDTHS = (-20, 7, 8, 8, 8, 8, 10, 8)
 
 
 def main() -> int:
-    """Try, show what became of it, and answer whether anything was served wrong."""
+    """Run the trials, print their results, and return whether a service served a wrong record."""
     parser = argparse.ArgumentParser(prog="damage", description=__doc__)
     parser.add_argument("--trials", type=int, default=20, help="of each kind, of each service")
     parser.add_argument("--seed", type=int, default=0, help="begin with this seed")
@@ -26,7 +26,7 @@ def main() -> int:
     with TemporaryDirectory() as folder:
         trials = asyncio.run(_try(Path(folder), range(options.seed, options.seed + options.trials)))
     _show(trials)
-    return any(each.outcome is Outcome.WRONG for each in trials)
+    return any(trial.outcome is Outcome.WRONG for trial in trials)
 
 
 async def _try(folder: Path, seeds: range) -> list[Trial]:
@@ -49,16 +49,16 @@ def _row(*cells: str | int) -> str:
 def _show(trials: list[Trial]) -> None:
     print(_row("page", "trials", "refused", "error", "wrong", "right", "unchecked", ""))
     for kind in PageKind:
-        of_kind = [each for each in trials if each.kind is kind]
+        of_kind = [trial for trial in trials if trial.kind is kind]
         counts = Counter(each.outcome for each in of_kind)
         missed = sum(not each.checked for each in of_kind if each.outcome is not Outcome.RIGHT)
         found = sum(each.checked for each in of_kind if each.outcome is Outcome.RIGHT)
         print(_row(kind, len(of_kind), *(counts[each] for each in Outcome), missed, f"+{found}"))
-    for each in trials:
-        if each.outcome is Outcome.WRONG or (
-            each.outcome is not Outcome.RIGHT and not each.checked
+    for trial in trials:
+        if trial.outcome is Outcome.WRONG or (
+            trial.outcome is not Outcome.RIGHT and not trial.checked
         ):
-            print(each)
+            print(trial)
 
 
 if __name__ == "__main__":

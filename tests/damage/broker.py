@@ -18,11 +18,12 @@ from semel.common.v1.participants_pb2 import (
 from semel.common.v1.records_pb2 import RecordBatch
 from semel_broker.app import BrokerApp
 from semel_broker.config import BrokerSettings
-from semel_common.batches import Columns, seal
 from semel_common.ids import NO_PRODUCER_ID, producer_id_of
+from semel_common.record_batches.batches import Columns, seal
 from semel_common.wire.methods import BROKER_WRITE_TXN_MARKERS, PRODUCE, Method, Req, Res
 from semel_runtime.app import Environment
-from semel_runtime.cluster.image import (
+from semel_runtime.authentication.principal import Origin
+from semel_runtime.cluster.metadata_image import (
     ClusterImage,
     Instance,
     Layout,
@@ -31,9 +32,8 @@ from semel_runtime.cluster.image import (
     ServiceRole,
     Topic,
 )
-from semel_runtime.journal.base import Journal
+from semel_runtime.journal.contract import Journal
 from semel_runtime.server.calls import Call
-from semel_runtime.server.principal import Origin
 from semel_runtime.testing.clock import ManualClock
 from semel_runtime.testing.controller import ScriptedController
 from semel_runtime.testing.network import MemoryNetwork

@@ -15,7 +15,7 @@ _ROOT, _FREE, _OVERFLOW_FIRST, _OVERFLOW, _TREE = 1, 2, 3, 4, 5
 
 
 class PageKind(StrEnum):
-    """What a page is used for."""
+    """The use of a page."""
 
     HEADER = "header of the file"
     SCHEMA = "schema"

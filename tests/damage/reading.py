@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from damage.broker import TOPIC, Broker
 from semel.broker.v1 import broker_pb2 as wire
-from semel_common.batches import decode_records
+from semel_common.record_batches.batches import decode_records
 from semel_common.wire.methods import COUNT_RECORDS, FETCH, LIST_OFFSETS
 
 READ_COMMITTED = wire.ISOLATION_LEVEL_READ_COMMITTED
@@ -15,7 +15,7 @@ _SEARCHES = 16
 
 @dataclass(slots=True)
 class Partition:
-    """What committed readers find in a partition."""
+    """The records that committed readers find in a partition."""
 
     start_offset: int
     end_offset: int
@@ -30,7 +30,7 @@ class Partition:
     errors: list[str] = field(default_factory=list)
 
     def differs_from(self, truth: "Partition") -> str:
-        """Return what was answered without an error and is wrong; empty: nothing."""
+        """Return the wrong answers that came without an error; empty: none."""
         for name in ("plain", "batches", "counts", "times"):
             right: Mapping[int, object] = getattr(truth, name)
             for at, answer in getattr(self, name).items():
@@ -98,7 +98,7 @@ def _behind(at: int, truth: Partition | None) -> int:
 
 
 def _plain(result: wire.FetchPartitionResult) -> dict[int, tuple[bytes, int]]:
-    return {each.offset: (each.value, each.timestamp_ms) for each in result.records}
+    return {record.offset: (record.value, record.timestamp_ms) for record in result.records}
 
 
 def _opened(result: wire.FetchPartitionResult) -> dict[int, tuple[bytes, int]]:

@@ -4,18 +4,23 @@ Hundreds more: ``make damage TRIALS=24``.
 """
 
 import asyncio
+import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from damage.broker import SERVICE
-from damage.pages import PageKind
-from damage.trials import SERVICES, Outcome, Volumes, attempt
+from damage.pages import PageKind, flip, pages
+from damage.trials import SERVICES, Outcome, Volumes, attempt, broker_outcome
+from semel_broker.journal.record_serde import BrokerSerde
 from semel_broker.machine.records import LogIdsGiven
-from semel_broker.serde import BrokerSerde
 from semel_local.checking import check
 from semel_local.errors import LocalClusterError
 from semel_runtime.journal.sqlite import SqliteJournal
+from semel_runtime.journal.sqlite.folder import JOURNAL_FILE
 
 SEED = 3
 
@@ -40,10 +45,25 @@ def test_the_volume_of_the_broker_has_pages_of_each_kind(volumes: Volumes) -> No
 @pytest.mark.parametrize("service", SERVICES)
 def test_a_sound_volume_is_clean_and_stays_as_it_is(volumes: Volumes, service: str) -> None:
     folder = volumes.folder / service
-    before = {each.name: each.read_bytes() for each in folder.iterdir()}
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
     checked = check(folder)
     assert (checked.damage, checked.service) == ((), service)
-    assert {each.name: each.read_bytes() for each in folder.iterdir()} == before
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize("seed", [0, 5])
+async def test_reindex_brings_back_what_an_index_lost(
+    volumes: Volumes, seed: int, tmp_path: Path
+) -> None:
+    work, random = tmp_path / "work", Random(seed)
+    shutil.copytree(volumes.folder / SERVICE, work)
+    leaf = random.choice(pages(work / JOURNAL_FILE)[PageKind.INDEX_LEAF])
+    flip(work / JOURNAL_FILE, leaf, random, bits=1)
+    assert "the pages of the file" in {each.place for each in check(work).damage}
+    with closing(sqlite3.connect(work / JOURNAL_FILE)) as connection:
+        connection.execute("REINDEX")
+    assert check(work).damage == ()
+    assert await broker_outcome(volumes.partitions, work) == (Outcome.RIGHT, "")
 
 
 async def test_a_volume_with_a_write_ahead_log_is_checked_with_it(tmp_path: Path) -> None:
@@ -56,9 +76,9 @@ async def test_a_volume_with_a_write_ahead_log_is_checked_with_it(tmp_path: Path
         with pytest.raises(LocalClusterError, match="a service is running on"):
             check(running)
         copy.mkdir()
-        for name in ("journal.db", "journal.db-wal"):
+        for name in ("journal.db", "journal.db-wal", "journal.end"):
             (copy / name).write_bytes((running / name).read_bytes())
-    before = {each.name: each.read_bytes() for each in copy.iterdir()}
+    before = {path.name: path.read_bytes() for path in copy.iterdir()}
     checked = check(copy)
     assert (checked.damage, checked.entries) == ((), 3)
-    assert {each.name: each.read_bytes() for each in copy.iterdir()} == before
+    assert {path.name: path.read_bytes() for path in copy.iterdir()} == before

@@ -25,7 +25,7 @@ from damage.volumes import (
 from semel_local.checking import check
 from semel_local.errors import LocalClusterError
 from semel_runtime.journal import JournalError
-from semel_runtime.journal.base import Entry
+from semel_runtime.journal.contract import Entry
 from semel_runtime.journal.sqlite import SqliteJournal
 from semel_runtime.journal.sqlite.folder import JOURNAL_FILE
 
@@ -36,7 +36,7 @@ _PATIENCE_S = 60
 
 
 class Outcome(StrEnum):
-    """What became of the damage."""
+    """The effect of the damage."""
 
     REFUSED = "refused at start"
     ERROR = "error when read"
@@ -87,7 +87,7 @@ async def attempt(volumes: Volumes, service: str, kind: PageKind, seed: int, wor
     checked = _is_found(work)
     async with asyncio.timeout(_PATIENCE_S):
         if service == SERVICE:
-            outcome, detail = await _broker(volumes.partitions, work)
+            outcome, detail = await broker_outcome(volumes.partitions, work)
         else:
             outcome, detail = await _start(volumes.entries[service], service, work)
     return Trial(
@@ -108,7 +108,8 @@ def _is_found(folder: Path) -> bool:
         return True
 
 
-async def _broker(truth: list[Partition], folder: Path) -> tuple[Outcome, str]:
+async def broker_outcome(truth: list[Partition], folder: Path) -> tuple[Outcome, str]:
+    """Start a broker on a folder and read all its partitions; return the result and its detail."""
     try:
         async with (
             await SqliteJournal.open(folder, service=SERVICE) as journal,

@@ -13,7 +13,7 @@ from damage.reading import Partition, read
 from semel.broker.v1 import broker_pb2 as wire
 from semel_common.wire.methods import DELETE_RECORDS
 from semel_local.cluster import LocalCluster
-from semel_runtime.journal.base import Entry, Piece
+from semel_runtime.journal.contract import Entry, Piece
 from semel_runtime.journal.sqlite import SqliteJournal
 
 COORDINATOR, GROUP = "semel-coordinator 0", "semel-group 0"
@@ -29,7 +29,7 @@ _READ_BYTES = 1 << 20
 
 
 async def make_broker(folder: Path) -> list[Partition]:
-    """Write a broker's volume; return what committed readers find in each partition."""
+    """Write a broker's volume; return the records that committed readers find in each partition."""
     async with (
         await SqliteJournal.open(folder, service=SERVICE) as journal,
         serving(journal) as broker,

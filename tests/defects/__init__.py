@@ -1,8 +1,8 @@
 """Defects, planted by name in the real code while a test runs; the product has no switches.
 
-Each is a way to break the protocol that somebody could write by mistake. The simulation must find
-all of them, and ``python -m defects`` says in which seed, and by what. One that is not found means
-that an invariant or a workload is missing.
+Each defect breaks the protocol as a developer could by mistake. The simulation must find all of
+them, and ``python -m defects`` prints the seed and the broken rule. If it misses one of them, an
+invariant or a workload is missing.
 """
 
 from collections.abc import Iterator
@@ -17,6 +17,7 @@ from defects import (
     group_moves,
     joints,
     log_moves,
+    memberships,
     moves,
     participants,
     volumes,
@@ -29,6 +30,7 @@ _MODULES = (
     participants,
     moves,
     group_moves,
+    memberships,
     log_moves,
     forgetting,
     clients,

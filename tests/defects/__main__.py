@@ -1,4 +1,4 @@
-"""``python -m defects``: in which seed the simulation finds each planted defect, and by what."""
+"""``python -m defects``: the seed and the rule by which the simulation finds each defect."""
 
 import argparse
 import os
@@ -52,7 +52,7 @@ def _search(name: str, *, seeds: int) -> Found:
 
 
 def _short(violation: str) -> str:
-    """Return the line that says what is wrong: of a rule the first, of a traceback the last."""
+    """Return the line that names the fault: the first of a broken rule, the last of a traceback."""
     first, *_, last = violation.splitlines() * 2
     return (last if "Traceback" in violation else first)[:150]
 

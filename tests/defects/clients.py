@@ -2,15 +2,16 @@
 
 import pytest
 
-from aiosemel._producer.transaction_manager import EndTxn, TransactionManager
-from aiosemel._producer.transaction_states import Event
+from aiosemel._producer.transactions.end_requests import EndTxn
+from aiosemel._producer.transactions.transaction_manager import TransactionManager
+from aiosemel._producer.transactions.transaction_states import Event
 from aiosemel.errors import ApplicationRecoverableError, SemelError
 from defects.defect import collector
 
 DEFECTS, defect = collector()
 
 
-@defect("commits-the-unacknowledged", "a producer commits what nobody has acknowledged")
+@defect("commits-the-unacknowledged", "a producer commits unacknowledged sends")
 def _unacknowledged(patch: pytest.MonkeyPatch) -> None:
     failed, end_commit = TransactionManager.failed, TransactionManager.end_commit
 

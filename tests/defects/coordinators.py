@@ -17,8 +17,8 @@ from semel_coordinator.transactions.machine import (
 )
 from semel_coordinator.transactions.machine import init_producer_id as init_module
 from semel_coordinator.transactions.machine import inquiry as inquiry_module
-from semel_coordinator.transactions.machine import machine as machine_module
 from semel_coordinator.transactions.machine import timeouts as timeouts_module
+from semel_coordinator.transactions.machine import transactions_machine as machine_module
 from semel_coordinator.transactions.machine.decisions import aborted
 from semel_coordinator.transactions.machine.end_txn import (
     END_TXN_TABLE,
@@ -27,18 +27,18 @@ from semel_coordinator.transactions.machine.end_txn import (
     EpochRow,
     commit_records,
 )
-from semel_coordinator.transactions.machine.entities import (
+from semel_coordinator.transactions.machine.state.entities import (
     DecidedTransaction,
     Producer,
     TransactionalId,
     in_order,
 )
-from semel_coordinator.transactions.machine.records import (
+from semel_coordinator.transactions.machine.state.records import (
     TransactionCompleted,
     TransactionsRecord,
 )
-from semel_coordinator.transactions.machine.state import TransactionsState
-from semel_coordinator.transactions.machine.states import Outcome, TransactionState
+from semel_coordinator.transactions.machine.state.transactions_state import TransactionsState
+from semel_coordinator.transactions.machine.state.transitions import Outcome, TransactionState
 from semel_runtime.machine import Result
 
 DEFECTS, defect = collector()
@@ -58,7 +58,7 @@ def _empty_commit(patch: pytest.MonkeyPatch) -> None:
         self: TransactionsMachine, name: str, key: TransactionKey, **rest: Any
     ) -> Result[TransactionKey, TransactionsRecord]:
         result = end_txn(self, name, key, **rest)
-        decided = any(isinstance(each, DecidedTransaction) for each in result.records)
+        decided = any(isinstance(record, DecidedTransaction) for record in result.records)
         return Result(key) if rest["commit"] and result.records and not decided else result
 
     patch.setattr(TransactionsMachine, "end_txn", kept)
@@ -68,10 +68,10 @@ def _empty_commit(patch: pytest.MonkeyPatch) -> None:
 def _participants(patch: pytest.MonkeyPatch) -> None:
     def dropped(*args: Any, **rest: Any) -> tuple[TransactionsRecord, ...]:
         return tuple(
-            replace(each, committing=in_order(list(each.committing)[:-1]))
-            if isinstance(each, DecidedTransaction)
-            else each
-            for each in commit_records(*args, **rest)
+            replace(commit_record, committing=in_order(list(commit_record.committing)[:-1]))
+            if isinstance(commit_record, DecidedTransaction)
+            else commit_record
+            for commit_record in commit_records(*args, **rest)
         )
 
     patch.setattr(machine_module, "commit_records", dropped)
@@ -85,21 +85,19 @@ def _forgotten(patch: pytest.MonkeyPatch) -> None:
         records = commit_records(*args, **rest)
         completed = (
             TransactionCompleted(
-                producer_id=each.producer_id,
-                producer_epoch=each.producer_epoch,
+                producer_id=record.producer_id,
+                producer_epoch=record.producer_epoch,
                 state=TransactionState.COMPLETE_COMMIT,
             )
-            for each in records
-            if isinstance(each, DecidedTransaction)
+            for record in records
+            if isinstance(record, DecidedTransaction)
         )
         return (*records, *completed)
 
     patch.setattr(machine_module, "commit_records", forgotten)
 
 
-@defect(
-    "ongoing-for-ever", "an inquiry is answered ONGOING, whatever has become of the transaction"
-)
+@defect("ongoing-for-ever", "an inquiry is always answered ONGOING")
 def _ongoing(patch: pytest.MonkeyPatch) -> None:
     def ongoing(
         _self: TransactionsMachine, inquiries: Sequence[Inquiry], *, now_ms: int
@@ -125,7 +123,7 @@ def _init(patch: pytest.MonkeyPatch) -> None:
     ) -> Result[TransactionKey, TransactionsRecord]:
         result = next_init(state, known, call, now_ms=now_ms)
         epoch = state.producers[known.producer_id].producer_epoch
-        in_charge = [each for each in result.records if isinstance(each, TransactionalId)]
+        in_charge = [record for record in result.records if isinstance(record, TransactionalId)]
         return Result(
             TransactionKey(known.producer_id, epoch),
             tuple(replace(each, init_epoch=epoch) for each in in_charge),
@@ -162,7 +160,9 @@ def _claim(patch: pytest.MonkeyPatch) -> None:
     def kept(self: TransactionsMachine) -> Result[int, TransactionsRecord]:
         result = claim(self)
         known = self._state.coordinator_epochs
-        new = [each for each in result.records if getattr(each, "partition", None) not in known]
+        new = [
+            record for record in result.records if getattr(record, "partition", None) not in known
+        ]
         return Result(result.response, new)
 
     patch.setattr(TransactionsMachine, "claim", kept)

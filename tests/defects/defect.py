@@ -1,4 +1,4 @@
-"""What a planted defect is."""
+"""Planted defects, by name."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ class Defect:
 
     name: str
     says: str
-    """What is wrong, in a sentence."""
+    """The fault, in a sentence."""
     plant: Plant
 
 

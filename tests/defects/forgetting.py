@@ -1,4 +1,4 @@
-"""Defects of what is forgotten: by compaction, and by the expiry of ids and producers."""
+"""Defects of compaction, and of the expiry of ids and producers."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,21 +10,24 @@ from defects.defect import collector
 from semel_broker.compaction.content import BatchContent
 from semel_broker.compaction.keys import KeyMap
 from semel_broker.compaction.rules import Cleaning, Fate, Kept, Removed, Rewritten
-from semel_broker.machine import compaction, expiry
+from semel_broker.machine import compaction, producer_expiry
 from semel_broker.machine.compaction import CompactionPlan
-from semel_broker.machine.log import PartitionLog
+from semel_broker.machine.partition_log import PartitionLog
 from semel_broker.machine.records import LogCompacted, LogRecord, ProducerState
 from semel_common.ids import producer_id_of
 from semel_coordinator.transactions.machine import TransactionKey
-from semel_coordinator.transactions.machine import machine as machine_module
+from semel_coordinator.transactions.machine import transactions_machine as machine_module
 from semel_coordinator.transactions.machine.init_producer_id import first_init
-from semel_coordinator.transactions.machine.principals import IdsOfPrincipals
-from semel_coordinator.transactions.machine.records import ProducerIdsGiven, TransactionsRecord
-from semel_coordinator.transactions.machine.state import TransactionsState
+from semel_coordinator.transactions.machine.state.principal_counts import IdsOfPrincipals
+from semel_coordinator.transactions.machine.state.records import (
+    ProducerIdsGiven,
+    TransactionsRecord,
+)
+from semel_coordinator.transactions.machine.state.transactions_state import TransactionsState
 from semel_runtime.machine import Result
-from semel_runtime.participant import expiry_loop
-from semel_runtime.participant.expiry import IdleProducer
-from semel_runtime.steady import SteadyTicks
+from semel_runtime.participant import producer_expiry_loop
+from semel_runtime.participant.producer_expiry import IdleProducer
+from semel_runtime.process.pause_detector import SteadyTicks
 
 DEFECTS, defect = collector()
 
@@ -121,7 +124,7 @@ def _reused(patch: pytest.MonkeyPatch) -> None:
             return result
         records: list[Any] = [r for r in result.records if not isinstance(r, ProducerIdsGiven)]
         return Result(
-            TransactionKey(free, 0), tuple(replace(each, producer_id=free) for each in records)
+            TransactionKey(free, 0), tuple(replace(record, producer_id=free) for record in records)
         )
 
     patch.setattr(machine_module, "first_init", reused)
@@ -132,7 +135,7 @@ def _fence(patch: pytest.MonkeyPatch) -> None:
     def is_idle(state: ProducerState, now_ms: int, _limits: object) -> bool:
         return not state.open_epochs and now_ms - state.last_timestamp_ms >= _HASTE_MS
 
-    patch.setattr(expiry, "_is_idle", is_idle)
+    patch.setattr(producer_expiry, "_is_idle", is_idle)
     patch.setattr(IdleProducer, "had_transactions", property(lambda _: False))
 
 
@@ -141,4 +144,4 @@ def _jump(patch: pytest.MonkeyPatch) -> None:
     def hasty(interval_ms: int, *, settling_ms: int) -> SteadyTicks:
         return SteadyTicks(interval_ms, settling_ms=min(interval_ms, settling_ms))
 
-    patch.setattr(expiry_loop, "SteadyTicks", hasty)
+    patch.setattr(producer_expiry_loop, "SteadyTicks", hasty)

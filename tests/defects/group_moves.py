@@ -1,14 +1,14 @@
-"""Defects of moves of groups: at the old leader, and in what it hands over."""
+"""Defects of moves of groups: at the old leader, and in the state that it hands over."""
 
 from collections.abc import Sequence
 
 import pytest
 
 from defects.defect import collector
-from semel_group.machine import machine, moves
-from semel_group.machine.membership.machine import MembershipMachine
+from semel_group.machine import group_machine, moves
+from semel_group.machine.membership.membership_machine import MembershipMachine
 from semel_group.machine.moves import GroupMoves
-from semel_group.machine.offsets.machine import OffsetsMachine
+from semel_group.machine.offsets.offsets_machine import OffsetsMachine
 from semel_group.machine.records import (
     GroupsHandedOver,
     Member,
@@ -30,7 +30,7 @@ def _left_out(patch: pytest.MonkeyPatch, kind: type[Record]) -> None:
         every = known(group_ids, membership, offsets)
         return tuple(each for each in every if not isinstance(each, kind))
 
-    patch.setattr(machine, "known_of", without)
+    patch.setattr(group_machine, "known_of", without)
 
 
 @defect("groups-move-without-fences", "the new leader of a group knows no producer")

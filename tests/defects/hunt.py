@@ -9,7 +9,7 @@ SEEDS_MAX = 500
 
 
 def hunt(name: str, seeds: int = SEEDS_MAX) -> Report | None:
-    """Return what the first seed reports that finds the defect; None if none does."""
+    """Return the report of the first seed that finds the defect; None if no seed does."""
     with planted(name):
         for seed in range(seeds):
             report = simulate(seed)

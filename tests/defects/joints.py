@@ -8,13 +8,13 @@ from msgspec.structs import replace
 
 from defects.defect import collector
 from semel_coordinator.transactions.machine.decisions import committed
-from semel_coordinator.transactions.machine.entities import NOBODY, in_order
 from semel_coordinator.transactions.machine.joint import ending as ending_module
 from semel_coordinator.transactions.machine.joint import joining as joining_module
-from semel_coordinator.transactions.machine.joint.entities import NO_VERSION, JointName
-from semel_coordinator.transactions.machine.joint.state import Joint
-from semel_coordinator.transactions.machine.joint.table import JOINT_TABLE, JointRow, row_of
-from semel_coordinator.transactions.machine.records import TransactionsRecord
+from semel_coordinator.transactions.machine.joint.joint_entities import NO_VERSION, JointName
+from semel_coordinator.transactions.machine.joint.joint_state import Joint
+from semel_coordinator.transactions.machine.joint.joint_table import JOINT_TABLE, JointRow, row_of
+from semel_coordinator.transactions.machine.state.entities import NOBODY, in_order
+from semel_coordinator.transactions.machine.state.records import TransactionsRecord
 
 DEFECTS, defect = collector()
 
@@ -61,7 +61,7 @@ def _version(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(module, "row_of", unchecked)
 
 
-@defect("joint-owner-unchecked", "whoever uses the id of somebody else's joint transactions may")
+@defect("joint-owner-unchecked", "any client may use the id of another owner's joint transactions")
 def _owner(patch: pytest.MonkeyPatch) -> None:
     def unchecked(joint: Joint | None, name: JointName) -> JointRow:
         owner = name.owner if joint is None else joint.known.owner

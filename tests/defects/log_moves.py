@@ -1,19 +1,19 @@
-"""Defects of moves of transactions: at both leaders, and in what is handed over."""
+"""Defects of moves of transactions: at both leaders, and in the state that they hand over."""
 
 import pytest
 
 from defects.defect import collector
-from semel_coordinator.transactions.machine.entities import DecidedTransaction
 from semel_coordinator.transactions.machine.moves import TransactionLogMoves
-from semel_coordinator.transactions.machine.records import (
+from semel_coordinator.transactions.machine.state.entities import DecidedTransaction
+from semel_coordinator.transactions.machine.state.records import (
     ParticipantsAdded,
     ProducerIdsGiven,
     TransactionLogHandedOver,
     TransactionLogServed,
     TransactionsRecord,
 )
-from semel_coordinator.transactions.machine.state import TransactionsState
-from semel_runtime.moving.state import PartitionMove
+from semel_coordinator.transactions.machine.state.transactions_state import TransactionsState
+from semel_runtime.moving.move_state import PartitionMove
 
 DEFECTS, defect = collector()
 

@@ -8,9 +8,10 @@ from msgspec.structs import replace
 
 from defects.defect import collector
 from semel.broker.v1.moves_pb2 import CopyLogResponse
+from semel_broker.loops.take_over import LogTaker
 from semel_broker.machine import moves
-from semel_broker.machine.directory import LogDirectory
-from semel_broker.machine.log import PartitionLog
+from semel_broker.machine.log_directory import LogDirectory
+from semel_broker.machine.partition_log import PartitionLog
 from semel_broker.machine.records import (
     AbortedTransaction,
     LogState,
@@ -18,10 +19,9 @@ from semel_broker.machine.records import (
     ProducerState,
     Record,
 )
-from semel_broker.taking_over import LogTaker
-from semel_coordinator.controller.machine import machine, reassignment
+from semel_coordinator.controller.machine import controller_machine, reassignment
 from semel_coordinator.controller.machine.state import ControllerState
-from semel_runtime.cluster.image import PartitionLeader
+from semel_runtime.cluster.metadata_image import PartitionLeader
 
 DEFECTS, defect = collector()
 
@@ -55,7 +55,7 @@ def _served(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(LogDirectory, "is_led", LogDirectory.is_own)
 
 
-@defect("taken-over-unfinished", "what was written between copy and hand-over stays behind")
+@defect("taken-over-unfinished", "records between copy and hand-over stay behind")
 def _unfinished(patch: pytest.MonkeyPatch) -> None:
     asked = LogTaker._piece
 
@@ -94,7 +94,7 @@ def _completed(patch: pytest.MonkeyPatch) -> None:
         changes.put(state.topics[done.topic_id].topic, done.partition, after)
         return changes.records()
 
-    patch.setattr(machine, "completed", anyhow)
+    patch.setattr(controller_machine, "completed", anyhow)
 
 
 @defect("moves-forget-the-start", "the new leader serves again what was deleted at the old one")

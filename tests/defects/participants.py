@@ -7,11 +7,12 @@ import pytest
 from msgspec.structs import replace
 
 from defects.defect import collector
-from semel_broker import inquiry as inquiry_module
-from semel_broker.machine import producer as broker_producer
-from semel_broker.machine.aborted import AbortedIndex
-from semel_broker.machine.log import PartitionLog
+from semel_broker.journal.record_serde import BrokerSerde
+from semel_broker.loops import inquiry as inquiry_module
+from semel_broker.machine import producer_state as broker_producer
+from semel_broker.machine.aborted_index import AbortedIndex
 from semel_broker.machine.markers import MarkerRecord, OutcomeDecisions
+from semel_broker.machine.partition_log import PartitionLog
 from semel_broker.machine.records import (
     BatchAppended,
     LogRecord,
@@ -22,22 +23,21 @@ from semel_broker.machine.records import (
     Record,
 )
 from semel_broker.machine.values import Outcome
-from semel_broker.serde import BrokerSerde
 from semel_common.errors import SemelError
 from semel_common.ids import TopicPartition
-from semel_common.sequences import next_sequence
-from semel_group.machine import commits as commits_module
-from semel_group.machine.machine import GroupMachine
-from semel_group.machine.offsets import machine as offsets_module
+from semel_common.record_batches.sequence_numbers import next_sequence
+from semel_group.machine import offset_commits as commits_module
+from semel_group.machine.group_machine import GroupMachine
+from semel_group.machine.offsets import offsets_machine as offsets_module
 from semel_group.machine.offsets import producer as offsets_producer
 from semel_group.machine.offsets import state as offsets_state
-from semel_group.machine.offsets.machine import OffsetsMachine
+from semel_group.machine.offsets.offsets_machine import OffsetsMachine
 from semel_group.machine.offsets.state import GroupOffsets
 from semel_group.machine.records import OffsetCommitted
 from semel_group.machine.values import Transaction
 from semel_runtime.participant.coordinator_epochs import CoordinatorEpochCheck
 from semel_runtime.participant.inquiry import InquiryAnswer
-from semel_runtime.participant.producer import check_epoch
+from semel_runtime.participant.producer_state import check_epoch
 from semel_runtime.runner import Runner
 
 DEFECTS, defect = collector()
@@ -49,14 +49,14 @@ DEFECTS, defect = collector()
 @defect("lso-off-by-one", "the last stable offset lets the first record of an open transaction by")
 def _lso(patch: pytest.MonkeyPatch) -> None:
     def stable(self: PartitionLog) -> int:
-        for each in self.open_transactions.values():
-            return each.first_offset + 1
+        for open_transaction in self.open_transactions.values():
+            return open_transaction.first_offset + 1
         return self.log_end_offset
 
     patch.setattr(PartitionLog, "last_stable_offset", property(stable))
 
 
-@defect("marker-of-any-epoch", "a marker closes whatever transaction its producer has open")
+@defect("marker-of-any-epoch", "a marker closes any open transaction of its producer")
 def _any_epoch(patch: pytest.MonkeyPatch) -> None:
     decide = OutcomeDecisions._decide
 

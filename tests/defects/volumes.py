@@ -3,7 +3,7 @@
 import pytest
 
 from defects.defect import collector
-from semel_coordinator.controller import own_volume
+from semel_coordinator.controller.loops import own_volume
 from semel_coordinator.controller.machine import registration
 
 DEFECTS, defect = collector()

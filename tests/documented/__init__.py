@@ -1,1 +1,1 @@
-"""What the pages say to type: found, looked up, and run."""
+"""The commands that the pages have readers type: found, looked up, and run."""

@@ -1,4 +1,4 @@
-"""Looks up, without running it, whether what a page says to type is there.
+"""Looks up whether the commands of a page exist, without running them.
 
 Commands and options of `semel`, targets and variables of make, modules, files, options of kubectl.
 """
@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from documented.pages import ROOT, Line, blocks, simple_commands
+from documented.pages import ROOT, Line, blocks, simple_commands, text_of
 from semel_cli.main import app
 
 BIN = Path(sys.executable).parent
@@ -35,13 +35,15 @@ ELSEWHERE = {
     "node": "make test-clients",
     "mvn": "make test-clients",
     "java": "make test-clients",
-    "printf": "tests/e2e/test_readme.py",
+    "kafka-consumer-groups.sh": "make from-kafka",
+    "pip": "tests/test_dist.py",
+    "printf": "tests/e2e/test_readme.py, cli/tests/test_compacted_topics.py",
 }
 """Programs of others, and who runs the lines that have them."""
 
 
 def wrong(line: Line) -> list[str]:
-    """Return what is wrong with a line, nothing if all of it is there."""
+    """Return the errors in a line; none if all of its names exist."""
     found: list[str] = []
     folder = ROOT
     for program, *words in simple_commands(line.text):
@@ -72,7 +74,9 @@ def _semel(words: Sequence[str], line: Line, folder: Path) -> Iterator[str]:
             _, found, rest = command.resolve_command(context, left)
             assert found is not None
             command = found
-        command.make_context("semel", rest, parent=context)
+        given = command.make_context("semel", rest, parent=context).params
+        if line.whole and given.get("yes") is False and not given.get("dry_run"):
+            yield "it asks a question, at which a reader who pastes it stops: give --yes"
     except TyperException as error:
         if (line.whole and not unsaid) or type(error).__name__ != "MissingParameter":
             yield error.format_message() if hasattr(error, "format_message") else str(error)
@@ -90,7 +94,10 @@ def _make(words: Sequence[str], line: Line, folder: Path) -> Iterator[str]:
 
 
 def _python(words: Sequence[str], line: Line, folder: Path) -> Iterator[str]:
-    del line
+    if words[0].endswith(".py"):
+        if not (folder / words[0]).exists() and f"`{words[0]}`" not in text_of(line.page):
+            yield f"{words[0]} is not there, and the page does not say to save it"
+        return
     if words[0] != "-m":
         yield f"not a module: {words[0]}"
         return
@@ -118,7 +125,7 @@ def _unknown_to(source: str, words: Sequence[str], module: str) -> Iterator[str]
 def _help_of_kubectl(*verbs: str) -> str:
     assert _KUBECTL is not None
     asked = ([_KUBECTL, *verbs, "--help"], [_KUBECTL, "options"])
-    return "".join(subprocess.check_output(each, text=True) for each in asked)
+    return "".join(subprocess.check_output(question, text=True) for question in asked)
 
 
 @cache

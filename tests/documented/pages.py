@@ -1,6 +1,6 @@
-"""Finds what the pages say to type: lines of `console` and `sh` blocks, and inline code.
+"""Finds the commands on the pages: lines of `console` and `sh` blocks, and inline code.
 
-In `console` a command begins with `$ `, and the rest is what it writes; in `sh` every line is one.
+In `console` a command begins with `$ `, and the rest is its output; each line of `sh` is a command.
 """
 
 import re
@@ -11,9 +11,15 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+GENERATED_FROM_HELP = ROOT / "docs" / "reference" / "commands.md"
+DECISIONS = ROOT / "docs" / "internals" / "adr"
 PAGES = (
     *("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "examples/README.md"),
-    *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md")),
+    *sorted(
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "docs").rglob("*.md")
+        if path != GENERATED_FROM_HELP and DECISIONS not in path.parents
+    ),
 )
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _INLINE = re.compile(r"`([^`]+)`")
@@ -23,7 +29,7 @@ _ASSIGNMENT = re.compile(r"[A-Z_][A-Z0-9_]*=.*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A line that somebody may type."""
+    """A line that a reader may type."""
 
     page: str
     number: int
@@ -42,7 +48,7 @@ class Line:
 
 @cache
 def text_of(page: str) -> str:
-    """Return what a page says."""
+    """Return the text of a page."""
     return (ROOT / page).read_text("utf-8")
 
 
@@ -61,7 +67,7 @@ def inline(page: str) -> Iterator[tuple[int, str]]:
 
 
 def lines(page: str) -> Iterator[Line]:
-    """Yield what a page says to type in blocks."""
+    """Yield the commands in the blocks of a page."""
     for first, language, text in blocks(page):
         if language not in ("console", "sh"):
             continue
@@ -73,7 +79,7 @@ def lines(page: str) -> Iterator[Line]:
 
 
 def mentions(page: str, programs: Sequence[str]) -> Iterator[Line]:
-    """Yield what inline code says to type: what begins with one of these programs."""
+    """Yield the commands in inline code: each begins with one of these programs."""
     for number, text in inline(page):
         first, _, rest = text.removeprefix(".venv/bin/").partition(" ")
         if first in programs and rest:

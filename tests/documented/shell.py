@@ -34,7 +34,7 @@ class Shell:
         }
 
     def run(self, command: str) -> str:
-        """Run a command to its end; returns what it wrote."""
+        """Run a command to its end; returns its output."""
         done = self.attempt(command)
         assert done.returncode == 0, (command, done.stdout, done.stderr)
         return done.stdout
@@ -52,10 +52,16 @@ class Shell:
             text = text.replace(address, self.addresses[name])
         return text
 
-    def program(self, text: str) -> "subprocess.Popen[bytes]":
-        """Start a program in Python, with the address of this test's cluster in it."""
+    def program(self, command: str, text: str) -> "subprocess.Popen[str]":
+        """Save a program in Python, with the address of this test's cluster, and start it."""
+        python, name = command.split()
+        assert python == ".venv/bin/python"
         assert ADDRESS in text
-        return subprocess.Popen([sys.executable, "-c", self.placed(text)], env=self.environment)
+        (self.home / name).write_text(self.placed(text), "utf-8")
+        return subprocess.Popen(
+            [BIN / "python", name],
+            cwd=self.home, env=self.environment, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
 
     @contextmanager
     def up(self, command: str) -> Iterator[None]:

@@ -1,7 +1,8 @@
-"""Every command of every page is there; and what can be run on one machine is run."""
+"""Every command of every page exists; the tests run the commands that one machine can run."""
 
 import re
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -24,12 +25,15 @@ from semel_broker.config import BrokerSettings
 from semel_cli.main import app
 from semel_coordinator.config import CoordinatorSettings
 from semel_group.config import GroupSettings
+from semel_runtime.server.limits.server_limits import ServerLimits
 
-RUN_AS_A_WHOLE = {"README.md", "docs/clients.md"}
-"""Pages that tests/e2e/test_readme.py follows, with what they say that commands write."""
+RUN_AS_A_WHOLE = {"docs/start/first-steps.md", "docs/use/clients.md"}
+"""Pages that tests/e2e/test_readme.py follows, and whose printed output it compares."""
 NOT_RUN_HERE = {
+    r"pip install |docker run ": "needs wheels or an image: tests/test_dist.py",
     r"make ": "work of minutes: .ci/run and CONTRIBUTING.md say who runs which target",
     r"kubectl |for (name|i|file) in |done$|semel topics list --bootstrap ": "make k8s-test",
+    r"kafka-consumer-groups\.sh ": "needs a Kafka: make from-kafka",
     r"spark-submit |\.venv/bin/python -m semel_pipelines": "needs PySpark: make pipeline",
     r"semel recover ": "needs a disk that is lost: tests/recovery",
     r"semel check ": "needs an instance that is stopped: cli/tests",
@@ -40,24 +44,29 @@ NOT_RUN_HERE = {
     r"SEMEL_\w+=": "a setting: its name is looked up, below",
     r"cd tests && python -m upgrade ": "make test has what it keeps: tests/upgrade",
 }
-"""Lines by how they begin, and why not, or who runs them instead."""
+"""Lines by their beginning, with the reason, or the target that runs them instead."""
 CLUSTER = "semel up --metrics"
-"""A line of docs/operations.md."""
+"""A line of docs/run/operations.md."""
 BEFORE = {
     "semel topics delete-records orders --partition 0": "seq 1000 | semel produce orders",
 }
-"""What a page takes for granted before a line."""
+"""The state that a page takes for granted before a line."""
 NO_SETTINGS = {
+    "handle_signals": "an argument of transform",
     "schema_prefix": "of the URL of a journal",
     "one_shot": "of the handle of a joint transaction",
 }
-"""Names in inline code, given a value as settings are, that are none."""
+"""Names in inline code that get a value as settings do, and are no settings."""
 
 MISTAKES = {
     "semel topics alter orders --partitions 8": ("--partitions", "--partitons"),
     "semel quotas list": ("list", "show"),
     "semel acls list --topic orders-eu --match": ("acls", "rules"),
     "semel transactions abort ID": (" ID", ""),
+    'semel recover broker-0 --data /data/broker-0 --reason "disk of host 7 failed" --yes': (
+        "--yes",
+        "",
+    ),
     "semel recover": ("recover", "restore"),
     "make alerts-check": ("alerts-check", "check-alerts"),
     "make trace-demo KEEP=1": ("KEEP", "KEPT"),
@@ -65,11 +74,11 @@ MISTAKES = {
     "docker build --file loadtest/k8s/Dockerfile": ("loadtest/k8s", "loadtest"),
     ".venv/bin/semel topics create audit": (".venv/bin/semel", ".venv/bin/semmel"),
 }
-"""Lines that the pages have, and what could go wrong with them."""
+"""Lines that the pages have, and mistakes that they could have."""
 
 
 def said(page: str) -> Iterator[Line]:
-    """Yield all that a page says to type."""
+    """Yield all commands of a page."""
     yield from lines(page)
     yield from mentions(page, PROGRAMS)
 
@@ -127,6 +136,21 @@ def test_every_setting_that_a_page_names_is_there() -> None:
     assert unknown == []
 
 
+def test_tables_give_the_defaults_of_settings() -> None:
+    settings = BrokerSettings.model_fields | CoordinatorSettings.model_fields
+    defaults = {name: field.default for name, field in settings.items()}
+    defaults |= {f"ServerLimits.{each.name}": each.default for each in fields(ServerLimits)}
+    row = re.compile(r"^\| `([\w.]+)` \| ([\d,]+)(?: (KiB|MiB))?\b", re.MULTILINE)
+    told = [
+        (page, name, int(number.replace(",", "")) * {"KiB": 1 << 10, "MiB": 1 << 20}.get(unit, 1))
+        for page in PAGES
+        for name, number, unit in row.findall(text_of(page))
+        if name in defaults
+    ]
+    assert len(told) >= 15
+    assert [each for each in told if defaults[each[1]] != each[2]] == []
+
+
 def test_every_path_that_a_page_names_is_there() -> None:
     paths = {
         (page, code)
@@ -136,7 +160,7 @@ def test_every_path_that_a_page_names_is_there() -> None:
     }
     made = re.compile(r"build/")
     assert [
-        each for each in paths if not made.match(each[1]) and not list(ROOT.glob(each[1]))
+        path for path in paths if not made.match(path[1]) and not list(ROOT.glob(path[1]))
     ] == []
 
 

@@ -1,7 +1,10 @@
 """One cluster of several instances of each service, shared by the tests of this folder."""
 
-from collections.abc import AsyncIterator
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Callable, Iterator
 from itertools import count
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -38,3 +41,21 @@ async def topic(client: SemelClient) -> str:
 def name() -> str:
     """A name that no other test has used: for groups and transactional ids."""
     return f"name-{next(_names)}"
+
+
+@pytest.fixture
+def mount_disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
+    """Mount a disk in memory of so many bytes, which only root can; the test is skipped if not."""
+    mount, umount = (shutil.which(name) or "/bin/false" for name in ("mount", "umount"))
+    folder = tmp_path / "disk"
+
+    def mounted(size_bytes: int) -> Path:
+        folder.mkdir()
+        command = (mount, "-t", "tmpfs", "-o", f"size={size_bytes}", "semel-test", str(folder))
+        if subprocess.run(command, check=False, capture_output=True).returncode:
+            pytest.skip("only root can mount a small disk")
+        return folder
+
+    yield mounted
+    if folder.is_mount():
+        subprocess.run((umount, "--lazy", str(folder)), check=True)

@@ -76,7 +76,7 @@ async def write(client: SemelClient) -> dict[bytes, bytes]:
 
 
 async def read_to(consumer: Consumer, end: int, table: dict[bytes, bytes]) -> list[int]:
-    """Read up to an offset; put what is read into a table, and return the offsets."""
+    """Read up to an offset; put the records into a table, and return their offsets."""
     offsets: list[int] = []
     while await consumer.position(PARTITION) < end:
         for records in (await consumer.poll(timeout_ms=100)).values():
@@ -91,7 +91,7 @@ async def end_offset(client: SemelClient) -> int:
     return found.offset
 
 
-async def test_a_table_is_the_same_for_who_reads_before_during_and_after_compaction(
+async def test_a_table_is_the_same_for_readers_before_during_and_after_compaction(
     client: SemelClient,
 ) -> None:
     before: dict[bytes, bytes] = {}

@@ -12,10 +12,8 @@ import contextlib
 import os
 import re
 import resource
-import shutil
 import signal
-import subprocess
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from itertools import count
 from pathlib import Path
 from typing import Literal, Protocol
@@ -33,7 +31,7 @@ from semel.broker.v1 import broker_pb2
 from semel.common.v1 import errors_pb2, records_pb2
 from semel.coordinator.v1 import transactions_pb2
 from semel.group.v1 import group_pb2
-from semel_cli import up
+from semel_cli.local import up
 from semel_common.wire.connection import Connection
 from semel_common.wire.grpc_connection import GrpcConnector
 from semel_common.wire.methods import COMMIT_OFFSETS, INIT_PRODUCER_ID, PRODUCE
@@ -58,7 +56,7 @@ class WithError(Protocol):
 
     @property
     def error(self) -> errors_pb2.Error:
-        """What is wrong with it."""
+        """The fault of the disk."""
         ...
 
     def HasField(self, name: Literal["error"]) -> bool:  # noqa: N802 - protobuf's
@@ -67,22 +65,15 @@ class WithError(Protocol):
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount, umount = (shutil.which(name) or "/bin/false" for name in ("mount", "umount"))
-    command = (mount, "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "semel-test", str(folder))
-    if subprocess.run(command, check=False, capture_output=True).returncode:
-        pytest.skip("only root can mount a small disk; files that cannot grow are tested anyway")
-    yield folder
-    subprocess.run((umount, "--lazy", str(folder)), check=True)
+def small_disk(mount_disk: Callable[[int], Path]) -> Path:
+    return mount_disk(DISK_BYTES)
 
 
 class Cluster:
     """A cluster whose disk is going to be full, and calls of its services without retries."""
 
     def __init__(self, processes: ProcessCluster, ended: asyncio.Queue[Ended]) -> None:
-        """Take a cluster that is started, and what its services end with."""
+        """Take a cluster that is started, and the exit statuses of its services."""
         self.processes = processes
         self.ended = ended
         self._connector = GrpcConnector()
@@ -96,7 +87,7 @@ class Cluster:
         await self._connector.close()
 
     async def work(self, name: str) -> None:
-        """Have one service store something, and note what it has acknowledged."""
+        """Have one service store a record, and note the records that it has acknowledged."""
         connection = self._connector.connect(self.processes.address(name))
         works = {
             "coordinator-0": self._init_producer_id,
@@ -132,7 +123,9 @@ class Cluster:
             position = 0
             while position <= self._offsets[-1]:
                 for records in (await reader.poll()).values():
-                    missing -= {b"%d" % each.offset for each in records if each.value == b"stored"}
+                    missing -= {
+                        b"%d" % record.offset for record in records if record.value == b"stored"
+                    }
                     position = records[-1].offset + 1
         return missing
 
@@ -161,9 +154,9 @@ class Cluster:
 
 
 def _raise_any(results: Iterable[WithError]) -> None:
-    for each in results:
-        if each.HasField("error"):
-            raise from_value(each.error)
+    for result in results:
+        if result.HasField("error"):
+            raise from_value(result.error)
 
 
 @contextlib.asynccontextmanager
@@ -196,10 +189,10 @@ async def fails_and_ends(
     `on_refusal` is called when it sees that its disk is full, refuses, and serves on.
     """
     failed: list[BaseException] = []
-    while not any(isinstance(error, KafkaStorageError) for error in failed):
+    while cluster.ended.empty() and not any(isinstance(each, KafkaStorageError) for each in failed):
         calls = [cluster.work(name) for _ in range(3)]
         errors = [each for each in await asyncio.gather(*calls, return_exceptions=True) if each]
-        failed = [each for each in errors if not isinstance(each, ThrottlingQuotaExceededError)]
+        failed = [error for error in errors if not isinstance(error, ThrottlingQuotaExceededError)]
         assert {type(each) for each in failed} <= {KafkaStorageError, NetworkExceptionError}
         if len(failed) < len(errors):
             on_refusal()

@@ -1,4 +1,4 @@
-"""Consumer groups from end to end: rebalances that move only what must move, static members."""
+"""Consumer groups from end to end: rebalances that move the fewest partitions, static members."""
 
 import asyncio
 from collections.abc import Collection
@@ -18,9 +18,11 @@ from aiosemel import (
     ToTimestamp,
 )
 from aiosemel.errors import (
+    FencedInstanceIdError,
     GroupIdNotFoundError,
     GroupSubscribedToTopicError,
     NonEmptyGroupError,
+    UnknownMemberIdError,
 )
 from semel_local import LocalCluster
 
@@ -31,7 +33,7 @@ Partitions = frozenset[TopicPartition]
 
 @dataclass
 class Reader:
-    """A consumer that is polled all the time, and what it was told."""
+    """A consumer that is polled all the time, with the records and callbacks that it got."""
 
     consumer: Consumer
     values: list[bytes | None] = field(default_factory=list)
@@ -70,11 +72,11 @@ class Reader:
 
 
 async def settle(readers: Collection[Reader], sizes: Collection[int]) -> None:
-    """Poll until there are shares of these sizes, whoever has which."""
+    """Poll until the readers hold shares of these sizes, in any order."""
     async with asyncio.timeout(30):
-        while sorted(len(each.consumer.assignment()) for each in readers) != sorted(sizes):
-            for each in readers:
-                await each.poll()
+        while sorted(len(reader.consumer.assignment()) for reader in readers) != sorted(sizes):
+            for reader in readers:
+                await reader.poll()
 
 
 async def send(client: SemelClient, topic: str, value: bytes) -> None:
@@ -103,7 +105,7 @@ async def test_a_rebalance_takes_only_what_moves(
         await each.consumer.close()
 
 
-async def test_a_static_member_that_restarts_moves_nobody(
+async def test_a_static_member_that_restarts_moves_no_partition(
     client: SemelClient, topic: str, name: str
 ) -> None:
     dynamic = Reader.of(client, name, topic)
@@ -125,19 +127,20 @@ async def test_a_static_member_that_restarts_moves_nobody(
     await dynamic.consumer.close()
 
 
-async def test_a_second_process_with_an_instance_id_stands_by(
+async def test_a_second_process_with_an_instance_id_fences_the_first(
     client: SemelClient, topic: str, name: str
 ) -> None:
     first = Reader.of(client, name, topic, instance_id="s")
     await settle([first], [4])
     second = Reader.of(client, name, topic, instance_id="s")
-    for _ in range(5):
-        await second.poll()
-    assert not second.consumer.assignment()
-    await first.consumer.close()
     await settle([second], [4])
+    with pytest.raises(UnknownMemberIdError):
+        await first.consumer.commit({(topic, 0): 0})
+    with pytest.raises(FencedInstanceIdError, match="give each process an instance id of its own"):
+        await settle([first], [0])
+    await first.consumer.close()
     described = await client.admin().describe_group(name)
-    assert [each.group_instance_id for each in described.members] == ["s"]
+    assert [member.group_instance_id for member in described.members] == ["s"]
     assert described.assignor == "uniform"
     await second.consumer.close()
 
@@ -167,7 +170,7 @@ async def test_a_group_with_members_is_not_reset_and_not_deleted(
 async def test_a_reset_stops_at_the_last_stable_offset(
     client: SemelClient, topic: str, name: str
 ) -> None:
-    """What an open transaction has written, and may commit, is not passed over."""
+    """The consumer does not pass over records of an open transaction, which may commit."""
     admin = client.admin()
     await send(client, topic, b"plain")
     async with client.transactional_producer(name) as producer:

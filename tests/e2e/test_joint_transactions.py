@@ -59,7 +59,7 @@ class Tasks:
     async def run(self, handle: JointHandle, tasks: Sequence[int]) -> list[JointReceipt]:
         """Run tasks to their ends; return their receipts."""
         processes = [await self.start(handle, task, "receipt") for task in tasks]
-        outputs = await asyncio.gather(*(each.communicate() for each in processes))
+        outputs = await asyncio.gather(*(process.communicate() for process in processes))
         return [JointReceipt.from_json(out) for out, _ in outputs]
 
     async def lose(self, handle: JointHandle, task: int) -> None:
@@ -107,16 +107,16 @@ async def read(client: SemelClient, topic: str, count: int) -> list[str]:
 
 
 async def visible(client: SemelClient, topic: str) -> list[str]:
-    """Read what committed readers see by now, in order of values."""
+    """Read the records that committed readers see by now, in order of values."""
     options = ConsumerOptions(auto_offset_reset=OffsetReset.EARLIEST, fetch_max_wait_ms=50)
     places = [TopicPartition(topic, partition) for partition in PARTITIONS]
     values: list[str] = []
     async with client.consumer(options=options) as consumer:
         consumer.assign(places)
         ends = await consumer.end_offsets(places)
-        while any(consumer.positions().get(each, 0) < ends[each] for each in places):
+        while any(consumer.positions().get(place, 0) < ends[place] for place in places):
             for records in (await consumer.poll(timeout_ms=500)).values():
-                values += [(each.value or b"").decode() for each in records]
+                values += [(record.value or b"").decode() for record in records]
     return sorted(values)
 
 
@@ -140,7 +140,7 @@ async def test_many_processes_write_one_transaction(
     assert sorted(await read(client, topic, 400)) == values_of(0, 1, 2, 3)
     again = client.joint_transaction(name, 7, owner="query", run="after a restart")
     receipts = await tasks.run(again.handle, [0, 1])
-    assert all(each.already_committed for each in receipts)
+    assert all(receipt.already_committed for receipt in receipts)
     assert await again.commit(receipts) is JointOutcome.ALREADY_COMMITTED
     assert not again.repeated_in_run
     assert len(await read(client, topic, 400)) == 400
@@ -186,7 +186,7 @@ async def test_the_driver_ends_it_with_nothing_but_receipts(
     """A Spark driver does not know the query's id in its commit: it is in the receipts."""
     handle = JointHandle(transactional_id=name, txn_version=0, owner="query", run="run")
     texts = [each.to_json() for each in await tasks.run(handle, [0, 1])]
-    receipts = [JointReceipt.from_json(each) for each in texts]
+    receipts = [JointReceipt.from_json(text) for text in texts]
     driver = client.joint_transaction_of(receipts[0].handle)
     assert await driver.commit(receipts) is JointOutcome.COMMITTED
     assert len(await read(client, topic, 200)) == 200
@@ -242,9 +242,7 @@ async def test_a_version_lives_as_long_as_its_writers_and_no_longer(
 ) -> None:
     joint = client.joint_transaction(name, 0, owner="query", transaction_timeout_ms=600)
     async with client.join(joint.handle) as writer:
-        await asyncio.sleep(
-            1.5
-        )  # Real time, of a real coordinator: what is tested is that it passes.
+        await asyncio.sleep(1.5)  # Real time, of a real coordinator: the test is that it passes.
         await writer.send_and_wait(topic, b"early", partition=0)
         receipt = await writer.finish()
     async with asyncio.timeout(20):

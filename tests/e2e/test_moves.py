@@ -35,7 +35,7 @@ READER = ConsumerOptions(
 
 
 class Traffic:
-    """A transactional producer and a reader of what it commits, until they are told to stop."""
+    """A transactional producer and a reader of its committed records; both run until `stop`."""
 
     def __init__(self, client: SemelClient) -> None:
         self._client = client
@@ -87,7 +87,7 @@ class Traffic:
             consumer.assign((TOPIC, each) for each in range(PARTITIONS))
             while not (self._all_written and self._read_by_all >= self.committed):
                 for at, records in (await consumer.poll(timeout_ms=200)).items():
-                    self.read[at.partition] += [int(each.value or b"") for each in records]
+                    self.read[at.partition] += [int(record.value or b"") for record in records]
                 self._progressed.set()
 
 
@@ -112,14 +112,14 @@ class Stage:
         return everywhere
 
     async def moved(self, partitions: Iterable[TopicPartition]) -> list[int]:
-        """Wait until they move no more; returns who leads them."""
+        """Wait until the partitions move no more; returns their leaders."""
         async with asyncio.timeout(60):
             return [*(await self.moves.wait_for_reassignments(partitions)).values()]
 
     async def leaders(self) -> list[int]:
-        """Return who leads each partition, as any coordinator knows it in the end."""
+        """Return the leader of each partition, as every coordinator knows it in the end."""
         described = await self.client.admin().describe_topic(TOPIC)
-        return [each.leader_id for each in described.partitions]
+        return [partition.leader_id for partition in described.partitions]
 
 
 @asynccontextmanager
@@ -180,11 +180,13 @@ async def test_groups_and_transactions_are_shared_out_and_their_coordinators_emp
             await stage.cluster.stop_service(f"{gone}-{number}")
             await stage.traffic.go_on()
         listed = await admin.list_groups()
-        assert sorted(each.group_id for each in listed) == groups
+        assert sorted(entry.group_id for entry in listed) == groups
         for number, group in enumerate(groups):
             kept = await admin.list_consumer_group_offsets(group)
             assert {at: each and each.offset for at, each in kept.items()} == {FIRST: number}
-        assert [each.transactional_id for each in await admin.list_transactions()] == ["mover"]
+        assert [
+            transaction.transactional_id for transaction in await admin.list_transactions()
+        ] == ["mover"]
 
 
 async def test_a_move_to_a_broker_that_is_down_waits_and_can_be_given_up(tmp_path: Path) -> None:

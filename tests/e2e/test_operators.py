@@ -1,4 +1,4 @@
-"""What operators see and do, on real services: open transactions, aborts, fences, outcomes."""
+"""Operators' queries and commands on real services: open transactions, aborts, fences, outcomes."""
 
 import asyncio
 
@@ -37,10 +37,12 @@ async def opened(
 
 
 async def open_at(client: SemelClient, name: str) -> OpenTransactions:
-    """What is open of one transactional id."""
+    """Return the open transactions of one transactional id."""
     found = await client.admin().operators.list_open_transactions()
     mine = [
-        each for each in found.transactions if each.known and each.known.transactional_id == name
+        transaction
+        for transaction in found.transactions
+        if transaction.known and transaction.known.transactional_id == name
     ]
     return OpenTransactions(
         transactions=tuple(mine), truncated=found.truncated, unreachable=found.unreachable
@@ -65,7 +67,7 @@ async def test_what_is_open_is_found_with_what_its_coordinator_knows(
     assert holder.producer_id == transaction.producer_id
     assert holder.open_transactions[0].start_time_ms == transaction.start_time_ms
     await producer.abort()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(50):
         while found.transactions:
             found = await open_at(client, name)
     assert (await client.admin().operators.describe_producers((topic, 1))).last_stable_offset == 2

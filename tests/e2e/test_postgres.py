@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
 TOPIC = "kept"
 IMPATIENT = ProducerOptions(request_timeout_ms=2_000)
-"""What a process that is stopped does not answer is soon asked of another."""
+"""If a process is stopped and does not answer, its callers soon ask another one."""
 
 
 @pytest.fixture(scope="module")

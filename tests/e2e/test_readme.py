@@ -1,11 +1,13 @@
-"""The README's five minutes, as a new user spends them: every command and every program in it.
+"""The first steps of a new user: every command and every program of docs/start/first-steps.md.
 
-So are the commands of docs/clients.md.
+The test follows docs/use/clients.md in the same way.
 """
 
 import json
 import re
 import signal
+import subprocess
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -14,11 +16,13 @@ import pytest
 from documented.pages import text_of
 from documented.shell import Shell
 
+from semel_runtime.testing.default_signals import default_signals
+
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 README = text_of("README.md")
-CLIENTS = text_of("docs/clients.md")
-_TOUR = README[README.index("## Five minutes") : README.index("## On Spark")]
+CLIENTS = text_of("docs/use/clients.md")
+_TOUR = text_of("docs/start/first-steps.md")
 _STEPS = re.compile(r"```(console|python)\n(.*?)```|`(\.venv/bin/[^`]*)`", re.DOTALL)
 
 
@@ -29,11 +33,11 @@ class Step(NamedTuple):
     """console or python."""
     text: str
     shown: str = ""
-    """What the README says that it writes; empty: nothing is said."""
+    """The output that the page shows; empty: the page shows none."""
 
 
 def steps(page: str) -> Iterator[Step]:
-    """Yield what a page has a user do, in its order."""
+    """Yield the steps of a page, in its order."""
     for block, text, inline in _STEPS.findall(page):
         if inline:
             yield Step("console", inline)
@@ -49,17 +53,22 @@ def test_the_tour_can_be_taken(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     first, *others = steps(_TOUR)
     assert first.text == ".venv/bin/semel up"
-    *others, shouting, create, describe, consume = others
-    assert [shouting.kind, create.kind, describe.kind] == ["python", "console", "console"]
-    with shell.up(first.text):
+    *others, shouting, create, shout, describe, consume = others
+    kinds = [each.kind for each in (shouting, create, shout, describe)]
+    assert kinds == ["python", "console", "console", "console"]
+    with default_signals(), shell.up(first.text):
+        program = ""
         for step in others:
             if step.kind == "python":
-                assert shell.program(step.text).wait(timeout=30) == 0
+                program = step.text
+                continue
+            if step.text.startswith(".venv/bin/python "):
+                assert ended(shell.program(step.text, program)) == (0, "")
                 continue
             written = shell.run(step.text)
             assert not step.shown or written == step.shown, step.text
         shell.run(create.text)
-        with shell.program(shouting.text) as shouts:
+        with shell.program(shout.text, shouting.text) as shouts:
             try:
                 greetings = 3 + README.count("\n")
                 everything = re.sub(r"--max-messages \d+", f"-n {greetings}", consume.text)
@@ -68,10 +77,27 @@ def test_the_tour_can_be_taken(tmp_path: Path) -> None:
                 assert len(shell.run(consume.text).splitlines()) == 2
             finally:
                 shouts.send_signal(signal.SIGINT)
+                assert ended(shouts) == (0, ""), "Ctrl-C does not end the loop in order"
         assert {"HELLO", "SALVE", "AVE", "# SEMEL"} <= set(shouted)
         assert shell.run(".venv/bin/semel consume audit --from-beginning -n 1") == (
-            "somebody was greeted\n"
+            "a greeting was sent\n"
         )
+
+
+def test_the_programs_of_the_readme_are_parts_of_the_first_steps() -> None:
+    tour = "".join(textwrap.dedent(step.text) for step in steps(_TOUR) if step.kind == "python")
+    known = {line.strip() for line in tour.splitlines()}
+    programs = [step.text for step in steps(README) if step.kind == "python"]
+    assert len(programs) == 2
+    assert [
+        line for text in programs for line in text.splitlines() if line.strip() not in known
+    ] == []
+
+
+def ended(program: "subprocess.Popen[str]") -> tuple[int, str]:
+    """Wait for the end of a program; returns its status and its standard error."""
+    _, complaints = program.communicate(timeout=30)
+    return program.returncode, complaints
 
 
 def test_the_page_for_clients_can_be_followed(tmp_path: Path) -> None:
@@ -96,14 +122,14 @@ def without_places(text: str) -> list[str]:
 
 
 def shape(text: str) -> object:
-    """Return JSON without what differs from one cluster to the next: ids, ports and times."""
+    """Return JSON without the values that differ between clusters: ids, ports and times."""
     if not text.strip():
         return None
     return blurred(json.loads(text))
 
 
 def blurred(value: object) -> object:
-    """Return a value with the names of all fields, and the texts that say what something is."""
+    """Return a value with the names of all fields, and the texts that describe a resource."""
     match value:
         case dict():
             return {key: blurred(each) for key, each in value.items()}

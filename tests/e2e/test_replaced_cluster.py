@@ -17,6 +17,7 @@ from grpc_status import rpc_status
 from aiosemel import (
     ClientOptions,
     ConsumerOptions,
+    JointTransaction,
     JointWriter,
     OffsetReset,
     SemelClient,
@@ -28,12 +29,11 @@ from aiosemel.errors import (
     TransactionAbortableError,
     TransactionAbortedError,
 )
-from aiosemel.joint_transaction import JointTransaction
 from semel.broker.v1 import broker_pb2 as broker
 from semel.common.v1.records_pb2 import Record
 from semel_common.wire import methods
-from semel_common.wire.clusters import CLUSTER_ID
-from semel_common.wire.grpc_pipe import StreamCall
+from semel_common.wire.cluster_header import CLUSTER_ID
+from semel_common.wire.frames.grpc_pipe import StreamCall
 from semel_local import ProcessCluster
 from semel_local.layout import Role
 from semel_local.process import Ended
@@ -101,7 +101,7 @@ class Program:
         await self._has_transformed.wait()
 
     def calls(self) -> dict[str, Callable[[], Awaitable[object]]]:
-        """Return what each object does next."""
+        """Return the next result of each object."""
         return {
             "admin": self._client.admin().describe_cluster,
             "producer": lambda: self.producer.send_and_wait(TOPIC, b"old again"),
@@ -163,12 +163,12 @@ async def _end_all(program: Program, newer: SemelClient) -> None:
     values: list[bytes | None] = []
     while len(values) < len(sent):
         polled = await reader.poll(timeout_ms=1_000)
-        values += [each.value for records in polled.values() for each in records]
+        values += [record.value for records in polled.values() for record in records]
     assert values == [b"new-%d" % n for n in range(5)] + [n.encode() for n in program.calls()]
 
 
 async def _end_transaction(program: Program) -> None:
-    """What was never sent is not committed; there is no doubt about it, and no further one."""
+    """A record that was never sent is not committed; the outcome of no transaction is in doubt."""
     producer = program.transactional
     with pytest.raises((InconsistentClusterIdError, TransactionAbortedError), match=ANOTHER):
         await producer.commit()

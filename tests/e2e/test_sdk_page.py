@@ -1,4 +1,4 @@
-"""The page for those who write in Python, typed from top to bottom into `python -m asyncio`."""
+"""The page of the Python SDK, typed from top to bottom into `python -m asyncio`."""
 
 import ast
 import inspect
@@ -13,9 +13,9 @@ from mypy import api
 
 from semel_local import LocalCluster
 
-PAGE = "docs/sdk.md"
+PAGE = "docs/use/sdk.md"
 _PRINTS = re.compile(r"^ *print\(.*\)  # (.*)$", re.MULTILINE)
-"""What a line prints stands in its comment."""
+"""The comment of a line has the output of the line."""
 
 
 def programs() -> list[tuple[int, str]]:
@@ -38,7 +38,7 @@ async def test_the_page_can_be_typed_from_top_to_bottom(
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_type_checker_finds_nothing_on_the_page(tmp_path: Path) -> None:
-    """But for handlers without annotations, which say less at the prompt."""
+    """The check allows handlers without annotations, which are shorter to type at the prompt."""
     program = "\n".join(text for _, text in programs())
     (tmp_path / "page.py").write_text(
         f"async def main() -> None:\n{textwrap.indent(program, '    ')}", "utf-8"

@@ -10,6 +10,7 @@ from aiosemel import (
     IsolationLevel,
     OffsetAndMetadata,
     OffsetReset,
+    ProducerFencedError,
     ProducerOptions,
     RequestTimedOutError,
     SemelClient,
@@ -128,7 +129,7 @@ async def test_an_older_producer_cannot_send(client: SemelClient, topic: str, na
     await older.begin_transaction()
     await older.send_and_wait(topic, b"older", partition=0)
     while not (await client.admin().describe_transactions(name)).transactions:
-        pass  # until it is registered: nobody waits for that
+        pass  # Until the partition is registered: the send does not wait for that.
     newer = await started(client, name)
     with pytest.raises((AbortableTransactionError, ApplicationRecoverableError)):
         await older.send_and_wait(topic, b"older", partition=0)
@@ -137,6 +138,24 @@ async def test_an_older_producer_cannot_send(client: SemelClient, topic: str, na
     async with newer.transaction(wait_until_visible=True):
         await newer.send(topic, b"newer", partition=1)
     assert await read(client, topic, 1) == [b"newer"]
+
+
+async def test_what_a_zombie_stores_after_its_successor_has_begun_is_never_visible(
+    client: SemelClient, topic: str, name: str
+) -> None:
+    """A partition learns of the successor with its first send: until then, it stores."""
+    early, late, successor = [await started(client, name) for _ in range(3)]
+    await early.begin_transaction()
+    assert (await early.send_and_wait(topic, b"early zombie", partition=0)).offset == 0
+    with pytest.raises(TransactionAbortedError) as refused:
+        await early.commit()
+    assert isinstance(refused.value.__cause__, ProducerFencedError)
+    async with successor.transaction(wait_until_visible=True) as transaction:
+        await transaction.send(topic, b"successor", partition=0)
+    await late.begin_transaction()
+    with pytest.raises((AbortableTransactionError, ApplicationRecoverableError)):
+        await late.send_and_wait(topic, b"late zombie", partition=0)
+    assert await read(client, topic, 1) == [b"successor"]
 
 
 async def test_offsets_of_a_transaction_keep_their_metadata(
@@ -263,5 +282,43 @@ async def test_transactions_go_on_after_a_restart_of(
                 await send_to_all(producer, topic, b"after")
             break
         except TransactionAbortedError:
-            continue  # a definite abort may happen; what counts is that the next one goes through
+            continue  # A definite abort may happen; the next transaction must commit.
     assert sorted(filter(None, await read(client, topic, 8))) == [b"after"] * 4 + [b"before"] * 4
+
+
+async def fail_unanswered(
+    cluster: LocalCluster, producer: TransactionalProducer, topic: str
+) -> None:
+    """Let a block fail while the coordinator is away."""
+    async with producer.transaction() as transaction:
+        await transaction.send_and_wait(topic, b"never", partition=0)
+        await cluster.stop_service("coordinator-0")
+        raise ZeroDivisionError
+
+
+async def test_a_producer_goes_on_after_an_abort_that_no_coordinator_answered(name: str) -> None:
+    """A block leaves nothing to be called, whatever becomes of its abort."""
+    options = ProducerOptions(max_block_ms=300, request_timeout_ms=200)
+    async with LocalCluster() as cluster, cluster.client() as client:
+        await client.admin().create_topic(name, partitions=len(PARTITIONS))
+        producer = client.transactional_producer(name, options)
+        await producer.init_transactions()
+        with pytest.raises(ZeroDivisionError):
+            await fail_unanswered(cluster, producer, name)
+        with pytest.raises(RequestTimedOutError):
+            await producer.begin_transaction()
+        await cluster.start_service("coordinator-0")
+        while not await _begins(producer):
+            pass
+        await producer.send(name, b"again", partition=0)
+        await producer.commit(wait_until_visible=True)
+        assert await read(client, name, 1) == [b"again"]
+
+
+async def _begins(producer: TransactionalProducer) -> bool:
+    """Try to begin a transaction; False if the connection is not there again yet."""
+    try:
+        await producer.begin_transaction()
+    except RequestTimedOutError:
+        return False
+    return True

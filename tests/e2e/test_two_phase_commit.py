@@ -12,6 +12,7 @@ import pytest
 
 from aiosemel import ConsumerOptions, OffsetReset, SemelClient, TopicPartition
 from semel_local import LocalCluster
+from semel_runtime.testing.default_signals import default_signals
 
 pytestmark = [
     pytest.mark.slow,
@@ -25,11 +26,11 @@ KILLED = """
 import logging, os, runpy, signal, sys
 
 class Killer(logging.Handler):
-    left = int(sys.argv.pop(1))
+    left, number = int(sys.argv.pop(1)), int(sys.argv.pop(1))
     def emit(self, record):
         self.left -= 1
         if self.left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), self.number)
 
 logging.getLogger("bank").addHandler(Killer())
 sys.argv.pop(0)
@@ -51,16 +52,18 @@ class Bank:
         self._file = folder / "bank.db"
         self._topic = topic
 
-    async def run(self, killed_at: int = NEVER) -> int:
+    async def run(self, killed_at: int = NEVER, by: signal.Signals = signal.SIGKILL) -> int:
         """Run the example; returns its exit status."""
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-c", KILLED, str(killed_at), str(EXAMPLE), str(self._file)),
+            *(sys.executable, "-c", KILLED, str(killed_at), str(int(by)), str(EXAMPLE)),
+            str(self._file),
             *("--bootstrap", self._cluster.bootstrap, "--topic", self._topic),
             stderr=asyncio.subprocess.PIPE,
             env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
         )
         _, told = await process.communicate()
-        assert process.returncode in (0, -signal.SIGKILL), told.decode()
+        assert process.returncode in (0, -signal.SIGKILL, 128 + by), told.decode()
+        assert b"Traceback" not in told
         return process.returncode
 
     def rows(self, statement: str) -> list[tuple[object, ...]]:
@@ -79,7 +82,7 @@ class Bank:
             consumer.assign(places)
             ends = await consumer.end_offsets(places)
             found: list[str] = []
-            while any(consumer.positions().get(each, 0) < ends[each] for each in places):
+            while any(consumer.positions().get(place, 0) < ends[place] for place in places):
                 for records in (await consumer.poll(100, 500)).values():
                     found += [json.loads(record.value or b"")["id"] for record in records]
         return sorted(found)
@@ -95,7 +98,7 @@ async def test_both_sides_agree_whatever_step_it_was_killed_after(bank: Bank, st
     """The second and third process are killed too: while they recover, if there is anything."""
     for killed_at in (step, 1, 2):
         assert await bank.run(killed_at) == -signal.SIGKILL
-        # What readers see is in the database: it has decided.
+        # The records that readers see are in the database: it has decided.
         booked = [str(row[0]) for row in bank.rows("SELECT id FROM payment ORDER BY id")]
         assert set(await bank.events()) <= set(booked)
     assert await bank.run() == 0
@@ -113,3 +116,12 @@ async def test_a_process_that_was_never_killed_leaves_nothing_open(bank: Bank) -
     assert await bank.events() == ["order-1", "order-2"]
     assert await bank.run() == 0
     assert await bank.events() == ["order-1", "order-2"]
+
+
+async def test_a_process_that_is_asked_to_end_leaves_what_the_next_one_finishes(bank: Bank) -> None:
+    with default_signals():
+        for step, number in enumerate((signal.SIGHUP, signal.SIGINT, signal.SIGTERM), start=1):
+            assert await bank.run(step, number) == 128 + number
+        assert await bank.run() == 0
+    assert await bank.events() == ["order-1", "order-2"]
+    assert bank.rows("SELECT id FROM payment ORDER BY id") == [("order-1",), ("order-2",)]

@@ -1,4 +1,4 @@
-"""The two instances of one client: what each may do next, and what an answer does to it.
+"""The two instances of one client: the next steps of each, and the effect of an answer on it.
 
 They keep to the SDK's duty: a commit names exactly what acknowledged, and is possible only if all
 that was sent did; after a commit was sent, no abort is.
@@ -52,11 +52,11 @@ class Client:
 
 
 Move = tuple[str, Client, tuple[Message, ...]]
-"""What it does, what it is then, and what it sends."""
+"""The name of a step, the client after it, and the messages that the client sends."""
 
 
 def moves(client: Client) -> Iterator[Move]:
-    """Yield what a client may do of itself."""
+    """Yield the steps that a client may take of itself."""
     match client.phase:
         case Phase.NEW:
             after = replace(client, phase=Phase.STARTING)
@@ -75,7 +75,7 @@ def moves(client: Client) -> Iterator[Move]:
 
 
 def answered(client: Client, message: Message) -> Client:
-    """Return what a client is once it has an answer; the same if it is not its, or too late."""
+    """Return a client after an answer; the same client if the answer is late or another's."""
     match message:
         case InitDone(instance, epoch):
             if instance != client.instance or client.phase is not Phase.STARTING:

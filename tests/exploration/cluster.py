@@ -1,7 +1,7 @@
-"""All of it together: what can happen in a state, and what must hold in it.
+"""The whole cluster: the events that can happen in a state, and the rules that must hold in it.
 
-A state is a tuple of numbers. What was sent is never forgotten, so each message may arrive never,
-late, and again. A service that has handled something has it in memory; its answers leave when it
+A state is a tuple of numbers. It keeps every message that was sent, so each may arrive never, late,
+and again. A service that has handled a message has it in memory; its answers leave when it
 has synced, and a crash before takes both. Markers and inquiries are sent at once, as often as the
 network likes.
 """
@@ -68,7 +68,7 @@ class State(NamedTuple):
 
 
 Following = tuple[object, State]
-"""An event, and what is then."""
+"""An event, and the state after it."""
 
 
 class Cluster:
@@ -111,7 +111,7 @@ class Cluster:
         )
 
     def following(self, state: State) -> Iterator[Following]:
-        """Yield what can happen, and what is then. Raises ViolationError."""
+        """Yield each event that can happen, and the state after it. Raises ViolationError."""
         sent = state.sent
         while sent:
             bit = sent & -sent
@@ -126,7 +126,7 @@ class Cluster:
         yield from self._by_itself(state)
 
     def check(self, state: State) -> None:
-        """Check what must hold in every state. Raises ViolationError."""
+        """Check the rules that must hold in every state. Raises ViolationError."""
         coordinator, broker, group = state.coordinator, state.broker, state.group
         self._agree(coordinator.durable, coordinator.live, BROKER, broker.live)
         self._agree(coordinator.durable, coordinator.live, GROUP, group.live)
@@ -137,10 +137,10 @@ class Cluster:
         if first.epoch == second.epoch and first.phase in _ACTIVE and second.phase in _ACTIVE:
             raise ViolationError(f"two instances are at epoch {first.epoch}")
 
-    # -- what can happen -------------------------------------------------------------------------
+    # -- events ----------------------------------------------------------------------------------
 
     def _delivered(self, state: State, number: int) -> State | None:
-        """Return what is after a message has arrived; None if it changes nothing."""
+        """Return the state after a message has arrived; None if the message changes nothing."""
         match self._messages[number]:
             case InitDone(instance) | Written(instance) | Ended(instance):
                 before = state[3 + instance]
@@ -165,7 +165,7 @@ class Cluster:
         return None if not answers & ~state.sent else _with_place(state, at, place, answers)
 
     def _by_itself(self, state: State) -> Iterator[Following]:
-        """Yield what happens without a message."""
+        """Yield the events that need no message."""
         ticked = self._handled(state, 0, self._tick)
         if ticked is not None:
             yield "time passes at the coordinator", ticked
@@ -187,7 +187,7 @@ class Cluster:
                     sends = self._sends(at, started)
                     yield f"{name} crashes", _with_place(state, at, after, sends)
 
-    # -- what must hold --------------------------------------------------------------------------
+    # -- rules -----------------------------------------------------------------------------------
 
     def _check_agreement(self, durable: int, live: int, name: str, participant: int) -> None:
         commits, may_commit = self._commits(durable), self._commits(live)
@@ -207,9 +207,9 @@ class Cluster:
                 raise ViolationError(f"a client was told that epoch {epoch} is {word}: {commits}")
 
     def _commits(self, coordinator: int) -> dict[int, tuple[str, ...]]:
-        """Return who commits in which epoch."""
+        """Return the participants that commit, by epoch."""
         facts = self.coordinator.facts[coordinator]
-        return {each.epoch: each.participants for each in facts if each.what == "decided"}
+        return {fact.epoch: fact.participants for fact in facts if fact.what == "decided"}
 
     def _check_settling(self, coordinator: int, broker: int, group: int) -> None:
         """Let everything that was decided arrive, and time pass: nothing may stay open."""
@@ -234,7 +234,7 @@ class Cluster:
                     raise ViolationError(f"{name} has lost epoch {epoch}, which commits")
 
     def _inquired(self, coordinator: int, states: dict[str, int]) -> int:
-        """Let everybody ask about what is open, and return the coordinator's state after it."""
+        """Let all participants ask about open epochs; return the coordinator's state after it."""
         for name, node in self.participants.items():
             for ask in self._asks(name, states[name]):
                 step = self.coordinator.step(coordinator, ask)
@@ -243,7 +243,7 @@ class Cluster:
                     states[name] = node.step(states[name], told).after
         return coordinator
 
-    # -- what is remembered ----------------------------------------------------------------------
+    # -- caches ----------------------------------------------------------------------------------
 
     def _find_step(self, at: int, live: int, number: int) -> tuple[int, int]:
         step = self._nodes[at].step(live, self._messages[number])
@@ -256,16 +256,16 @@ class Cluster:
         return self.coordinator.step(durable, Claim()).after
 
     def _find_sends(self, at: int, durable: int) -> int:
-        """Return what a service sends of itself, by what it has on disk."""
+        """Return the messages that a service sends of itself, by its state on disk."""
         sends = self._markers(durable) if at == 0 else self._asks(SERVICES[at], durable)
         return self._bits(sends)
 
     def _find_waiting(self, coordinator: int) -> list[tuple[int, int]]:
-        """Return what completes each transaction, and the answers that must be there for it."""
+        """Return the `Complete` of each transaction, and the marker answers that it waits for."""
         done: dict[int, int] = {}
-        for each in self._markers(coordinator):
-            bit = self._bits((MarkerDone(each.epoch, each.participant),))
-            done[each.epoch] = done.get(each.epoch, 0) | bit
+        for marker in self._markers(coordinator):
+            bit = self._bits((MarkerDone(marker.epoch, marker.participant),))
+            done[marker.epoch] = done.get(marker.epoch, 0) | bit
         return [(self._number(Complete(epoch)), bits) for epoch, bits in done.items()]
 
     def _find_markers(self, coordinator: int) -> tuple[Marker, ...]:

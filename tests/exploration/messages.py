@@ -1,4 +1,4 @@
-"""What is sent between clients, coordinator and participants. Everything is about one producer."""
+"""The messages between clients, coordinator and participants. All are about one producer."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -25,7 +25,7 @@ class InitDone:
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """AddPartitionsToTxn or AddOffsetsToTxn; nobody waits for the answer."""
+    """AddPartitionsToTxn or AddOffsetsToTxn; the client does not wait for the answer."""
 
     epoch: int
     participant: str
@@ -52,7 +52,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """EndTxn; ``participants`` are those that commit, or that were sent to."""
+    """EndTxn; ``participants`` are the ones that commit, or that the client has sent to."""
 
     instance: int
     epoch: int
@@ -110,7 +110,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """Time passes at the coordinator: what is open times out. Never on the network."""
+    """Time passes at the coordinator: open transactions time out. Never on the network."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from exploration.services import Fact, Service, ViolationError
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a message does in a state."""
+    """The effect of a message in a state."""
 
     after: int
     answers: tuple[Message, ...]
@@ -28,7 +28,7 @@ class Node:
         self._numbers: dict[tuple[str, frozenset[Fact]], int] = {}
         self._entries: list[list[tuple[int, Any]]] = []
         self.facts: list[frozenset[Fact]] = []
-        """By state: what was ever written."""
+        """By state: all facts that were ever written."""
         self._steps: dict[tuple[int, Message], Step] = {}
         self.first = self._keep(service.boot(), frozenset())
 
@@ -65,7 +65,7 @@ class Node:
 
     def _keep(self, machine: Any, facts: frozenset[Fact]) -> int:
         entries = list(machine.snapshot())
-        # Offsets only tell what came later: which they are does not make another state.
+        # Offsets only order the records: other offsets do not make another state.
         ranks = {offset: rank for rank, offset in enumerate(sorted({each for each, _ in entries}))}
         entries = [(ranks[offset], record) for offset, record in entries]
         key = (repr(entries), facts)

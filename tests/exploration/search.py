@@ -12,7 +12,7 @@ _NO_PARENT = -1
 
 @dataclass(frozen=True, slots=True)
 class Explored:
-    """What came of a search."""
+    """The result of a search."""
 
     states: int
     depth: int
@@ -59,7 +59,7 @@ class Search:
     def _expand(
         self, number: int, state: State, following: list[tuple[int, State]]
     ) -> tuple[int, object, str] | None:
-        """Find what follows a state. Returns a violation: after which state, by which event."""
+        """Find the states that follow a state. Returns a violation: its state and its event."""
         cluster, seen = self._cluster, self._seen
         event: object = "what follows"
         try:

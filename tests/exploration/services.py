@@ -23,7 +23,7 @@ from exploration.messages import (
     Write,
     Written,
 )
-from semel_broker import inquiry as broker_inquiry
+from semel_broker.loops import inquiry as broker_inquiry
 from semel_broker.machine import BrokerMachine, LogLimits
 from semel_broker.machine.records import BatchAppended, MarkerAppended
 from semel_broker.machine.values import BatchHeader, Outcome, PartitionName, ProducePartition
@@ -47,7 +47,7 @@ from semel_coordinator.transactions.machine import (
     TransactionsMachine,
     in_order,
 )
-from semel_coordinator.transactions.machine.states import TransactionState
+from semel_coordinator.transactions.machine.state.transitions import TransactionState
 from semel_group.machine import GroupLimits, GroupMachine
 from semel_group.machine.records import TransactionEnded, TransactionNeverGiven, TxnOffsetsCommitted
 from semel_group.machine.values import (
@@ -58,8 +58,8 @@ from semel_group.machine.values import (
     TransactionResult,
     TxnMarker,
 )
-from semel_runtime.cluster.copy import ClusterCopy
-from semel_runtime.cluster.image import ClusterImage, Layout, PartitionLeader, Topic
+from semel_runtime.cluster.metadata_copy import ClusterCopy
+from semel_runtime.cluster.metadata_image import ClusterImage, Layout, PartitionLeader, Topic
 from semel_runtime.machine import Result
 from semel_runtime.participant import inquiry
 
@@ -68,7 +68,7 @@ TIMEOUT_MS = 1_000
 EARLY_MS = 1
 LATE_MS = EARLY_MS + TIMEOUT_MS
 TICK_MS = LATE_MS + TIMEOUT_MS
-"""When participants ask, and the time passes: by then what began before has timed out."""
+"""When participants ask, and the time passes: older transactions have timed out by then."""
 CLUSTER_ID = "cluster"
 PRODUCER_ID = producer_id_of(partition_for_id(ID, 1), producer_id_counters_start(CLUSTER_ID) + 1)
 TOPIC = Topic(topic_id="topic-id", name="topic", partitions=(PartitionLeader(0, 0),))
@@ -90,12 +90,12 @@ Decided = tuple[Sequence[Any], tuple[Message, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What a record says of an epoch, for good."""
+    """A fact that a record states of an epoch, for good."""
 
     what: Literal["decided", "current", "written", "ended"]
     epoch: int
     participants: tuple[str, ...] = ()
-    """With "decided": who commits."""
+    """With "decided": the participants that commit."""
     committed: bool = False
     """With "ended"."""
 
@@ -116,7 +116,7 @@ class Service(Protocol):
         ...
 
     def facts(self, record: Any) -> Iterable[Fact]:
-        """Return what a record says for good."""
+        """Return the facts that a record states for good."""
         ...
 
 
@@ -156,7 +156,7 @@ class Coordinator:
                 raise AssertionError(message)
 
     def facts(self, record: Any) -> Iterable[Fact]:
-        """Say who commits in which epoch, and how far the epochs are."""
+        """State the participants that commit in each epoch, and the latest epoch."""
         match record:
             case DecidedTransaction(producer_epoch=epoch, state=state):
                 commits = state is TransactionState.PREPARE_COMMIT

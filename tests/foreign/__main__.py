@@ -44,13 +44,14 @@ def _build(example: Example) -> bool:
 
 
 async def _run(examples: list[Example]) -> set[str]:
-    """Return the names of those that went wrong."""
+    """Return the names of the examples that failed."""
     failed = set()
     with tempfile.TemporaryDirectory() as folder:
         async with stage(Path(folder)) as cluster:
             for example in examples:
                 began = time.perf_counter()
                 wrong = await cluster.play(example.run, example.name)
+                wrong += await cluster.interrupt(example.run, example.name, example.stopped_status)
                 for each in wrong:
                     print(f"{example.name}: {each}")
                 if wrong:

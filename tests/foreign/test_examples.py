@@ -1,4 +1,4 @@
-"""What can be said of the examples in other languages without their toolchains."""
+"""The tests of the examples in other languages that need no toolchain."""
 
 import json
 import re
@@ -11,17 +11,17 @@ from foreign.trouble import Scripted, Trouble, TroubledCoordinator
 from semel.common.v1.participants_pb2 import TransactionResult
 from semel.coordinator.v1.transactions_pb2 import EndTxnRequest
 from semel_common.error_codes import ErrorClass
-from semel_common.partitioner import key_hash, partition_for_key
+from semel_common.record_batches.partitioner import key_hash, partition_for_key
 from semel_common.wire.methods import END_TXN, METADATA
 from semel_local import LocalCluster
 
-LINES_MAX = 160
+LINES_MAX = 170
 
 examples = pytest.mark.parametrize("example", LANGUAGES, ids=lambda example: example.name)
 
 
 def texts_of(example: Example) -> dict[str, str]:
-    """Return what is written by hand, by the names of the files."""
+    """Return the sources that are written by hand, by the names of the files."""
     paths = (path for pattern in example.sources for path in example.folder.glob(pattern))
     return {path.name: path.read_text("utf-8") for path in paths}
 
@@ -35,7 +35,7 @@ def test_no_example_is_long(example: Example) -> None:
 
 @examples
 def test_an_example_knows_classes_of_errors_and_no_reasons(example: Example) -> None:
-    named = set(re.findall(r'"([A-Z][A-Z_]{3,})"', "".join(texts_of(example).values())))
+    named = set(re.findall(r'"(?!SIG)([A-Z][A-Z_]{3,})"', "".join(texts_of(example).values())))
     assert named == {
         each.name
         for each in (
@@ -102,14 +102,14 @@ async def test_a_commit_is_lost_as_the_script_says_and_its_repeat_passes() -> No
 
 
 def test_the_page_for_clients_says_what_to_do_about_every_class_of_errors() -> None:
-    page = (ROOT / "docs" / "clients.md").read_text("utf-8")
-    assert re.findall(r"^\| `([A-Z_]+)` \|", page, re.MULTILINE) == [
-        each.name for each in ErrorClass
-    ]
+    page = (ROOT / "docs" / "use" / "clients.md").read_text("utf-8")
+    named = re.findall(r"^\| `([A-Z_]+)` \|", page, re.MULTILINE)
+    classes = [each.name for each in ErrorClass]
+    assert [name for name in named if name in classes] == classes
 
 
 def test_the_page_for_clients_has_the_hashes_of_keys() -> None:
-    page = (ROOT / "docs" / "clients.md").read_text("utf-8")
+    page = (ROOT / "docs" / "use" / "clients.md").read_text("utf-8")
     rows = re.findall(r"^\| (?:`(.*?)`|\(empty\)).* \| (\d+) \| (\d+) \|$", page, re.MULTILINE)
     assert len(rows) == 4
     for key, hashed, partition in rows:

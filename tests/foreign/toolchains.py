@@ -1,6 +1,7 @@
-"""How the example in each language is built and started, and what that needs."""
+"""The build and the start of the example in each language, and the tools that these need."""
 
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -21,7 +22,7 @@ class Example:
     name: str
     needs: tuple[str, ...]
     install: tuple[str, ...] = ()
-    """What brings the dependencies, if the build does not."""
+    """The command that installs the dependencies, if the build does not."""
     lock: str = ""
     installed: str = ""
     """A file that is older than the lock, or not there, if there is something to bring."""
@@ -29,7 +30,9 @@ class Example:
     """Commands, run in the example's folder one after the other."""
     run: tuple[str, ...]
     sources: tuple[str, ...]
-    """What is written by hand, as patterns below the folder."""
+    """The files that are written by hand, as patterns below the folder."""
+    stopped_status: int = 0
+    """How it ends at SIGTERM."""
 
     @property
     def folder(self) -> Path:
@@ -72,6 +75,7 @@ LANGUAGES = (
         build=(("mvn", "--batch-mode", "--quiet", "--no-transfer-progress", "package"),),
         run=("java", "-jar", str(EXAMPLES / "java" / "target" / "invoices.jar")),
         sources=("src/main/java/**/*.java",),
+        stopped_status=128 + signal.SIGTERM,
     ),
 )
 
@@ -81,7 +85,7 @@ class BuildError(Exception):
 
 
 def build(example: Example) -> None:
-    """Build one, unless nothing has changed; raises BuildError with what was written."""
+    """Build an example, unless nothing has changed; raises BuildError with the output."""
     BUILD.mkdir(parents=True, exist_ok=True)
     built = BUILD / f"{example.name}.built"
     program = Path(example.run[-1])

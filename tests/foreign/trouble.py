@@ -1,7 +1,7 @@
-"""A coordinator as clients may meet it: it stands before a real one, and loses, aborts and fences.
+"""A proxy before a real coordinator: it loses, aborts and fences, as clients may see in production.
 
-It passes on every unary call as it is, but for addresses (clients come back to it) and for the
-commits that are to have trouble.
+It passes on every unary call as it is, with two exceptions: addresses (clients come back to the
+proxy), and the commits that are to have trouble.
 """
 
 import asyncio
@@ -30,13 +30,13 @@ from semel_common.wire.methods import (
     GET_TRANSACTION_OUTCOME,
     INIT_PRODUCER_ID,
 )
-from semel_runtime.server.error_status import METADATA_KEY
+from semel_runtime.server.item_errors import METADATA_KEY
 
 _CALL_TIMEOUT_S = 20.0
 
 
 class Trouble(StrEnum):
-    """What may happen to a commit."""
+    """The fates of a commit."""
 
     NONE = "none"
     LOST_REQUEST = "its request is lost"
@@ -56,11 +56,12 @@ class Scripted:
         self._seen: set[int] = set()
         self.done: list[Trouble] = []
         self.aborted: list[Participants] = []
-        """What each abort has named; and what it should have:"""
+        """The participants that each abort has named."""
         self.refused: list[Participants] = []
+        """The participants that each abort should have named."""
 
     def next(self, request: EndTxnRequest) -> Trouble:
-        """Return what happens to this commit."""
+        """Return the fate of this commit."""
         commits = request.result == TransactionResult.TRANSACTION_RESULT_COMMIT
         if not commits:
             self.aborted.append(request.participants)
@@ -178,7 +179,7 @@ class TroubledCoordinator(grpc.GenericRpcHandler):
         try:
             asked = tuple(context.invocation_metadata() or ())
             return await self._call(
-                path, request, [each for each in asked if each[0] == METADATA_KEY]
+                path, request, [question for question in asked if question[0] == METADATA_KEY]
             )
         except grpc.aio.AioRpcError as error:
             context.set_trailing_metadata(tuple(error.trailing_metadata() or ()))

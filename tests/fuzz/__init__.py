@@ -1,5 +1,5 @@
-"""Hostile input: real services get valid requests that were changed, and must stand it.
+"""Hostile input: real services get changed copies of valid requests, and must withstand them.
 
-Nothing here is a bug of a client that services may punish somebody else for: whatever arrives, the
-answer is a response or an error of the protocol, and everybody else goes on.
+No such request may harm another client: a service answers each with a response or an error of the
+protocol, and goes on serving all other clients.
 """

@@ -18,9 +18,9 @@ from fuzz.frames import attack_stream
 from fuzz.mutation import broken, edited
 from fuzz.work import OF_MOVES, leave_open, ordinary_work, victim_of
 from semel_common.errors import SemelError, UnknownServerError
-from semel_runtime.server.answer import answer
+from semel_runtime.authentication.principal import Origin
 from semel_runtime.server.calls import Call
-from semel_runtime.server.principal import Origin
+from semel_runtime.server.handler_call import answer
 from semel_runtime.testing.virtual_time import run_in_virtual_time
 
 ROUND = 500
@@ -39,21 +39,21 @@ OF_SERVICES = frozenset(
         *(method.name for method in OF_MOVES),
     )
 )
-"""What services ask of one another: where one is, how a transaction ended, and what moves."""
+"""The calls between services: registrations, transaction outcomes, and moves."""
 
 
 @dataclass(slots=True)
 class Result:
-    """What became of the messages."""
+    """The answers to the messages."""
 
     answers: Counter[str] = field(default_factory=Counter)
-    """By the name of the error; OK for a response, UNREADABLE for what is no request at all."""
+    """By the name of the error; OK for a response, UNREADABLE for bytes that are no request."""
     frames: int = 0
     """How many frames went over streams, beside the messages."""
     violations: list[str] = field(default_factory=list)
 
     def note(self, _logger: object, _level: str, entry: EventDict) -> NoReturn:
-        """Count what a service logs with a traceback: something broke. A processor of structlog."""
+        """Count log entries with a traceback: a handler broke. A processor of structlog."""
         if "exc_info" in entry:
             self.violations.append(f"logged: {entry}")
         raise DropEvent
@@ -154,7 +154,7 @@ async def _one(cluster: Cluster, random: Random, samples: Samples, result: Resul
 
 
 def _hostile(sample: Sample, of_method: Sequence[Sample], random: Random) -> Message | None:
-    """Return a changed request; None if nobody can read it any more."""
+    """Return a changed request; None if its bytes are no longer a request."""
     parse = sample.method.request.FromString
     if random.random() < 0.3:  # most change fields, for these get further
         try:

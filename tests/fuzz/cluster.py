@@ -19,10 +19,10 @@ from semel_coordinator.config import CoordinatorSettings
 from semel_group.app import GroupApp
 from semel_group.config import GroupSettings
 from semel_runtime.app import App, Environment
-from semel_runtime.cluster.image import Listener
+from semel_runtime.cluster.metadata_image import Listener
 from semel_runtime.server.calls import Handlers
-from semel_runtime.server.limits import ServerLimits
-from semel_runtime.server.long_polls import capped
+from semel_runtime.server.limits.long_polls import capped
+from semel_runtime.server.limits.server_limits import ServerLimits
 from semel_runtime.testing.journal import MemoryJournal
 from semel_runtime.testing.network import Fault, MemoryNetwork
 from semel_runtime.testing.virtual_time import LoopClock, ended
@@ -47,7 +47,7 @@ Samples = Sequence[Sequence[Sample]]
 
 
 class Cluster:
-    """One instance of each service, and what was asked of them."""
+    """One instance of each service, and the requests that they got."""
 
     def __init__(self, random: Random) -> None:
         self._samples: defaultdict[str, list[Sample]] = defaultdict(list)
@@ -69,8 +69,8 @@ class Cluster:
         )
 
     def samples_of(self, wanted: Callable[[Method[Message, Message]], bool]) -> Samples:
-        """Return what was kept of some methods."""
-        return [tuple(each) for each in self._samples.values() if wanted(each[0].method)]
+        """Return the kept requests of some methods."""
+        return [tuple(sample) for sample in self._samples.values() if wanted(sample[0].method)]
 
     @asynccontextmanager
     async def started(self) -> AsyncIterator["Cluster"]:

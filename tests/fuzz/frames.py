@@ -11,7 +11,7 @@ from fuzz.mutation import broken, edited
 from semel.broker.v1 import broker_pb2
 from semel.common.v1 import errors_pb2
 from semel_common.errors import InvalidRequestError, NetworkExceptionError
-from semel_common.wire.streams import (
+from semel_common.wire.frames.stream_messages import (
     STREAMS,
     RefusedFrame,
     RequestFrame,
@@ -19,19 +19,19 @@ from semel_common.wire.streams import (
     StreamTypes,
     join,
 )
-from semel_runtime.server.answer import answer
+from semel_runtime.authentication.principal import Origin
 from semel_runtime.server.calls import Endpoint
-from semel_runtime.server.frames import FrameSession
-from semel_runtime.server.limits import ServerLimits
-from semel_runtime.server.principal import Origin
-from semel_runtime.server.shares import Ledger
+from semel_runtime.server.frames.frame_session import FrameSession
+from semel_runtime.server.handler_call import answer
+from semel_runtime.server.limits.caller_shares import Ledger
+from semel_runtime.server.limits.server_limits import ServerLimits
 
 MESSAGES_MAX = 8
 FRAMES_MAX = 40
 PATIENCE_S = 90.0
 """By then, in virtual time, every request is answered: a long poll ends after a minute."""
 MAX_WAIT_MS = 5_000
-"""So long, at most, does a fetch ask to wait: what asks for days may wait for days."""
+"""The longest wait that a fetch asks for: a fetch that asks for days may wait for days."""
 BROKEN = errors_pb2.ERROR_CODE_UNKNOWN_SERVER_ERROR
 _LIMITS = ServerLimits(stream_in_flight_requests_max=64)
 
@@ -39,13 +39,13 @@ _LIMITS = ServerLimits(stream_in_flight_requests_max=64)
 async def attack_stream(
     cluster: Cluster, samples: Samples, random: Random
 ) -> tuple[int, list[str]]:
-    """Open a stream, fill it, close it; returns how many frames it took, and what broke."""
+    """Open a stream, fill it, close it; returns the number of frames it took, and the error."""
     service = random.choice(tuple(STREAMS))
     types = STREAMS[service]
-    of_service = [each for each in samples if each[0].method.stream == service]
+    of_service = [sample for sample in samples if sample[0].method.stream == service]
     handlers = cluster.handlers[of_service[0][0].address]
     endpoints: Mapping[str, Endpoint[Message, Message]] = {
-        each.method.field: each for each in handlers if each.method.stream == service
+        handler.method.field: handler for handler in handlers if handler.method.stream == service
     }
     messages = [_message(types, of_service, random) for _ in range(random.randint(1, MESSAGES_MAX))]
     pipe = _Pipe(types, random)
@@ -71,7 +71,7 @@ async def attack_stream(
     session.lost(NetworkExceptionError("the client is gone"))
     await ended.wait()
     requests = _readable(messages, types)
-    asked = {frame.correlation_id for each in requests for frame in each}
+    asked = {frame.correlation_id for request in requests for frame in request}
     broke = [
         f"{service} answered {frame.correlation_id} with {frame.error.message!r}"
         for frame in pipe.answers
@@ -138,7 +138,7 @@ def _readable(
 
 
 def _message(types: StreamTypes, samples: Samples, random: Random) -> bytes:
-    """Make a message of many frames, perhaps one that nobody can read any more."""
+    """Make a message of many frames, perhaps one that a service cannot read."""
     data = join(_frame(types, samples, random) for _ in range(random.randint(1, FRAMES_MAX)))
     if random.random() < 0.3:  # a broken one has all its frames broken
         data = broken(data, random)

@@ -11,7 +11,7 @@ EDITS_MAX = 4
 LONG = 70_000
 MANY = 1_200
 TOGETHER_MAX_BYTES = 400_000
-"""How much a list may become longer at once: what is larger never gets through gRPC's limit."""
+"""How much a list may become longer at once: a larger one never gets through gRPC's limit."""
 
 _RANGES = {
     FieldDescriptor.CPPTYPE_INT32: (-(2**31), 2**31 - 1),

@@ -1,4 +1,4 @@
-"""Services get hostile messages and frames: none breaks a handler, and nobody else notices.
+"""Services get hostile messages and frames: none breaks a handler or disturbs another client.
 
 `make fuzz` sends as many as wanted.
 """
@@ -59,9 +59,11 @@ def test_requests_of_every_kind_are_changed() -> None:
         async with Cluster(Random(0)).started() as cluster, cluster.client() as client:
             await ordinary_work(client, "work", cluster.network)
             await leave_open(client, "work")
-            sent = {each[0].method.path for each in cluster.samples_of(lambda _: True)}
+            sent = {sample[0].method.path for sample in cluster.samples_of(lambda _: True)}
             served = (
-                each.method.path for handlers in cluster.handlers.values() for each in handlers
+                handler.method.path
+                for handlers in cluster.handlers.values()
+                for handler in handlers
             )
             return set(served), sent
 

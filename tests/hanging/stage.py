@@ -1,4 +1,4 @@
-"""A cluster in virtual time on which transactions are played, each with one thing going wrong."""
+"""A cluster in virtual time on which transactions are played, each with one fault."""
 
 import gc
 from collections import Counter
@@ -20,7 +20,7 @@ from simulation.world import Life, SimulatedLoop, Step, bury
 from aiosemel import SemelClient, SemelError
 from semel_broker.machine import BrokerMachine
 from semel_common.wire import methods
-from semel_coordinator.machine import CoordinatorMachine
+from semel_coordinator.coordinator_machine import CoordinatorMachine
 from semel_group.machine import GroupMachine
 from semel_local.layout import Role
 from semel_runtime.testing.virtual_time import LoopClock, after
@@ -32,7 +32,7 @@ TIMEOUT_MS = 1_000
 REQUEST_TIMEOUT_MS = 1_000
 """After so long a service takes a message for lost."""
 SLACK_MS = 1_500
-"""Ticks of the loops that look for what is due, and the way of the messages."""
+"""Ticks of the loops that look for due work, and the delays of the messages."""
 
 _OF_TRANSACTIONS = frozenset(
     method.path
@@ -50,7 +50,7 @@ _OF_TRANSACTIONS = frozenset(
 )
 
 Play = Callable[[SemelClient], Awaitable[None]]
-"""What the client of a case does."""
+"""The steps of the client of a case."""
 
 
 class Nth(NamedTuple):
@@ -65,7 +65,7 @@ class Nth(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class Wrong:
-    """What goes wrong in a case."""
+    """The fault of a case."""
 
     dies_at: int | None = None
     """The client vanishes before this step of its life."""
@@ -77,7 +77,7 @@ class Wrong:
 
 @dataclass(slots=True)
 class Case:
-    """What came of one."""
+    """The result of a case."""
 
     wrong: Wrong
     steps: int = 0
@@ -114,7 +114,7 @@ class StageLoop(SimulatedLoop):
 
 
 class _Network(Network):
-    """Loses what a case wants to lose."""
+    """Loses the messages that a case wants to lose."""
 
     case: Case | None = None
 
@@ -199,14 +199,16 @@ class Stage:
         self._compare()
 
     def open_things(self) -> list[str]:
-        """Return what has no outcome yet, with whom."""
+        """Return the transactions without an outcome, each with its service."""
         found = []
         for service in self.services:
             machine = service.app._machine  # type: ignore[union-attr]  # every app has one
             if isinstance(machine, BrokerMachine):
                 logs = machine._logs
                 found += [
-                    f"{service.name}: {each}" for log in logs for each in log.open_transactions
+                    f"{service.name}: {open_transaction}"
+                    for log in logs
+                    for open_transaction in log.open_transactions
                 ]
             elif isinstance(machine, GroupMachine):
                 found += [f"{service.name}: offsets"] * machine.has_open_transactions()
@@ -217,7 +219,7 @@ class Stage:
 
     def outcomes(self, transaction: tuple[int, int]) -> set[bool]:
         """Return which outcomes participants have of a transaction."""
-        durables = [self.invariants.durable(str(each.name)) for each in self.services]
+        durables = [self.invariants.durable(str(service.name)) for service in self.services]
         return {
             committed
             for durable in durables
@@ -248,7 +250,7 @@ class Stage:
 def a_stage() -> Iterator[Stage]:
     """Open a stage, and clear it away."""
     quiet()
-    gc.freeze()  # What is there by now is not cleared away: nobody need look at it for that.
+    gc.freeze()  # The collector need not look at the objects that exist by now: they stay.
     loop = StageLoop()
     loop.set_exception_handler(lambda *_: None)
     invariants = Invariants()
@@ -263,7 +265,7 @@ def a_stage() -> Iterator[Stage]:
         loop.run_until_complete(stage.open())
         yield stage
     finally:
-        # Whoever still holds the stage holds nothing on it: all of it is freed here, unheard.
+        # A caller may still hold the stage: all objects on it are freed here, without complaints.
         services.clear()
         network.clear()
         bury(loop)

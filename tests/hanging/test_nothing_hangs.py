@@ -14,7 +14,7 @@ from aiosemel import (
     TransactionAbortedError,
     TransactionalProducer,
 )
-from aiosemel._retry import Deadline
+from aiosemel._cluster.retry import Deadline
 from hanging.stage import (
     INTERVAL_MS,
     REQUEST_TIMEOUT_MS,
@@ -227,7 +227,7 @@ def test_a_producer_id_that_has_no_transactions_is_closed(stage: Stage, counter:
 
 
 async def make_up(client: SemelClient, producer_id: int, producer_epoch: int, number: int) -> None:
-    """Write to a partition and a group in an epoch of somebody's own making."""
+    """Write to a partition and a group in an epoch that no coordinator has given out."""
     cluster, deadline = client._context.cluster, Deadline.after_ms(3_000)
     topic_id = (await cluster.topic("a", deadline)).topic_id
     records = broker.PlainRecords(

@@ -7,12 +7,12 @@ failure of Semel, if a service ends, logs a traceback, keeps too much memory, or
 client fail or wait too long, or if the attack's own answers are not what the attack expects.
 
     stage.py      a cluster, its certificates, tokens and access rules
-    callers.py    who attacks: without a token, without a rule, a writer, an administrator
+    callers.py    the callers: without a token, without a rule, a writer, an administrator
     lines.py      the transports: unary calls, frames over gRPC, frames over a socket, bare sockets
     wire.py       protobuf's wire format, written by hand
     polite.py     the polite client: ``python -m hostile.polite``
     observer.py   processor time and memory of the services
-    attack.py     what an attack is, and its verdict
+    attack.py     an attack, and its verdict
     attacks/      the attacks, one module for each kind; ``ALL`` in its ``__init__``
 
 ``make hostile`` runs all of them and prints a table; ``make hostile ATTACKS="a b"`` runs some.

@@ -1,4 +1,4 @@
-"""``python -m hostile``: all attacks, or some, and a table of what they took."""
+"""``python -m hostile``: all attacks, or some, and a table of their costs."""
 
 import argparse
 import asyncio
@@ -23,7 +23,7 @@ async def _run(attacks: Sequence[Attack]) -> bool:
             for attack in attacks:
                 verdicts.append(await judge(stage, attack))
                 print(row(verdicts[-1]), flush=True)
-    broke = [each for each in verdicts if each.violations]
+    broke = [verdict for verdict in verdicts if verdict.violations]
     for each in broke:
         print(f"\n{each.attack.name}: {each.attack.what}")
         for violation in each.violations:
@@ -41,7 +41,7 @@ def main() -> int:
     )
     parser.add_argument("--seed", type=int, default=0, help="of the attacks by grammar")
     options = parser.parse_args()
-    unknown = [each for each in options.attacks if each not in NAMES]
+    unknown = [attack for attack in options.attacks if attack not in NAMES]
     if unknown:
         parser.error(f"no attack is named {unknown[0]!r}: choose from {', '.join(NAMES)}")
     chosen = options.attacks or NAMES

@@ -15,7 +15,7 @@ POLITE_MAX_MS = 5_000.0
 
 @dataclass(slots=True)
 class Sent:
-    """What an attack did, and what it was answered. The attack fills it in while it runs."""
+    """The calls of an attack, and their answers. The attack fills it in while it runs."""
 
     calls: int = 0
     """Calls, frames or connections."""
@@ -24,7 +24,7 @@ class Sent:
     results: Counter[str] = field(default_factory=Counter)
     """By name of the error code; ``OK``; ``closed`` for a connection that a service has closed."""
     violations: list[str] = field(default_factory=list)
-    """Sentences: what an answer should have been."""
+    """Sentences, each with a wrong answer and the right ones."""
 
     def add(self, result: str, size_bytes: int = 0) -> None:
         """Count one call."""
@@ -68,7 +68,7 @@ class Attack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What became of an attack."""
+    """The result of an attack."""
 
     attack: Attack
     sent: Sent

@@ -9,7 +9,7 @@ from joserfc import jwt
 from joserfc.jwk import ECKey
 
 from aiosemel import Security
-from semel_common.wire.security import AUTHORIZATION, BEARER
+from semel_common.wire.client_security import AUTHORIZATION, BEARER
 
 ISSUER, AUDIENCE = "https://issuer.example", "semel"
 TOKEN_LIFE_S = 3_600
@@ -46,7 +46,7 @@ class Issuer:
         return jwt.encode({"alg": "ES256", "kid": KEY_ID}, claims, self.key)
 
     def security(self, caller: Caller) -> Security:
-        """Return what a caller connects with through the SDK."""
+        """Return the SDK's credentials of a caller."""
         token = None if caller is Caller.NOBODY else self.token(caller.value)
         return Security(ssl_ca_location=self.ca, token=token)
 
@@ -57,5 +57,5 @@ class Issuer:
         return ((AUTHORIZATION, f"{BEARER}{self.token(caller.value)}"),)
 
     def channel_credentials(self) -> grpc.ChannelCredentials:
-        """Return what gRPC channels are made with."""
+        """Return the credentials of gRPC channels."""
         return grpc.ssl_channel_credentials(self.ca.read_bytes())

@@ -1,6 +1,6 @@
 """Requests by the grammar of the contracts: fields hold right, near and hostile values.
 
-Strings and ids come from what is on the stage, so that a message gets further than its first check;
+Some strings and ids are those of resources on the stage, so that a message passes its first check;
 others are templates, paths, control characters, very long, or of another kind. Now and then a list
 is long, a payload is compressed, or a few bytes of the finished message are changed.
 """
@@ -21,7 +21,7 @@ from semel.common.v1.records_pb2 import Codec, RecordBatch
 from semel.coordinator.v1.acls_pb2 import DeleteAclsRequest
 from semel.coordinator.v1.cluster_pb2 import CreatePartitionsRequest, CreateTopicsRequest
 from semel.coordinator.v1.quotas_pb2 import AlterClientQuotasRequest
-from semel_common.batches import Columns, seal
+from semel_common.record_batches.batches import Columns, seal
 
 HOSTILE_TEXT = (
     "",
@@ -49,7 +49,7 @@ _BOUNDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What a message may name, so that it gets far."""
+    """The resources that a message may name, so that it gets far."""
 
     topic_ids: Sequence[str]
     producer_ids: Sequence[int]
@@ -74,13 +74,21 @@ class Grammar:
         self._bomb = bomb()
 
     def request(self, of: type[Message]) -> bytes:
-        """Return the bytes of a request."""
+        """Return the bytes of a request; those of one in ten are broken."""
+        data = self.whole_request(of)
+        return broken(data, self._random) if self._random.random() < 0.1 else data
+
+    def broken_request(self, of: type[Message]) -> bytes:
+        """Return the bytes of a request, a few of them changed."""
+        return broken(self.whole_request(of), self._random)
+
+    def whole_request(self, of: type[Message]) -> bytes:
+        """Return the bytes of a request that can be read."""
         message = of()
         self._fill(message, 0)
         if tame := _TAMED.get(of):
             tame(message, self._random)
-        data = message.SerializeToString()
-        return broken(data, self._random) if self._random.random() < 0.1 else data
+        return message.SerializeToString()
 
     def _fill(self, message: Message, depth: int) -> None:
         if isinstance(message, RecordBatch):
@@ -193,14 +201,14 @@ def _tame_rules(message: Message, _: Random) -> None:
 def _tame_topics(message: Message, random: Random) -> None:
     """Let counts be small or out of range: large topics are an administrator's right, and dear."""
     assert isinstance(message, CreateTopicsRequest)
-    for each in message.topics:
-        each.partitions = random.choice((1, 2, 0, -1, 2**31 - 1))
+    for topic in message.topics:
+        topic.partitions = random.choice((1, 2, 0, -1, 2**31 - 1))
 
 
 def _tame_partitions(message: Message, random: Random) -> None:
     assert isinstance(message, CreatePartitionsRequest)
-    for each in message.topics:
-        each.partitions = random.choice((1, 2, 3, 0, -1, 2**31 - 1))
+    for topic in message.topics:
+        topic.partitions = random.choice((1, 2, 3, 0, -1, 2**31 - 1))
 
 
 _TAMED: dict[type[Message], Callable[[Message, Random], None]] = {

@@ -16,9 +16,9 @@ from hostile.stage import Stage
 from semel.common.v1.frames_pb2 import FramesPreface, OpenFramesRequest
 from semel_common.errors import SemelError
 from semel_common.wire import status
-from semel_common.wire.messages import write_message
+from semel_common.wire.frames.length_prefix import write_message
+from semel_common.wire.frames.stream_messages import STREAMS
 from semel_common.wire.methods import OPEN_FRAMES, Method
-from semel_common.wire.streams import STREAMS
 
 UNLIMITED: Sequence[tuple[str, int]] = (
     ("grpc.max_send_message_length", -1),

@@ -12,7 +12,7 @@ _RESET_PEAK = "5"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What one service took during an attack."""
+    """The memory and processor time of one service during an attack."""
 
     processor_ms: float
     peak_bytes: int
@@ -33,7 +33,7 @@ class Observer:
         self._processor = {name: _processor_ms(pid) for name, pid in self._pids.items()}
 
     def usage(self) -> dict[str, Usage]:
-        """Return what each process has taken; of one that has ended, nothing is known."""
+        """Return the memory and processor time of each process that still runs."""
         return {name: self._of(name, pid) for name, pid in self._pids.items() if _is_there(pid)}
 
     def _of(self, name: str, pid: int) -> Usage:

@@ -1,8 +1,8 @@
 """``python -m hostile.polite``: a client that goes on while others attack, in a process of its own.
 
-Each turn is one transaction over two partitions, visible when it returns, a read of what it wrote,
+Each turn is one transaction over two partitions, visible when it returns, a read of its records,
 and a question to each service. It prints a line of JSON at its end (its standard input is closed):
-how long turns took, and the errors that the SDK raised to it.
+the times of the turns, and the errors that the SDK raised.
 """
 
 import argparse
@@ -139,7 +139,7 @@ async def _turn(client: SemelClient, producer: TransactionalProducer, consumer: 
     wanted = {0, 1}
     while wanted:
         for (_, partition), records in (await consumer.poll(timeout_ms=5_000)).items():
-            if any(each.value == value for each in records):
+            if any(record.value == value for record in records):
                 wanted.discard(partition)
     await client.admin().list_consumer_group_offsets(GROUP)
 

@@ -37,7 +37,7 @@ class Target(NamedTuple):
 
 
 class Stage:
-    """A cluster that runs, and what attackers need to know of it."""
+    """A cluster that runs, and the names and addresses that attackers need."""
 
     def __init__(
         self, folder: Path, cluster: ProcessCluster, issuer: Issuer, metrics: MetricsPorts
@@ -75,7 +75,7 @@ class Stage:
         return SemelClient(self.bootstrap, security=self.issuer.security(caller))
 
     def tls(self) -> ssl.SSLContext:
-        """Return what TLS sockets connect with."""
+        """Return the TLS context of sockets."""
         return ssl.create_default_context(cafile=self.issuer.ca)
 
     def log_sizes(self) -> dict[str, int]:

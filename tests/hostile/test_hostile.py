@@ -1,6 +1,6 @@
 """Quick attacks on one cluster: each is answered as it must be, and no one else notices it.
 
-``make hostile`` runs all attacks and prints what each took.
+``make hostile`` runs all attacks and prints the cost of each.
 """
 
 from collections.abc import AsyncIterator

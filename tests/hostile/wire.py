@@ -1,4 +1,4 @@
-"""Protobuf's wire format, written by hand: what no library would write."""
+"""Protobuf's wire format, written by hand: messages that no library would write."""
 
 _LENGTH_DELIMITED = 2
 

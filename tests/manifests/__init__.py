@@ -1,1 +1,1 @@
-"""What is checked of `k8s/` without a cluster: rules over what is rendered, and that each bites."""
+"""Checks of `k8s/` without a cluster: rules for the rendered objects, a mistake for each rule."""

@@ -24,7 +24,7 @@ from semel_broker.config import BrokerSettings
 from semel_common.wire.methods import BROKER, GROUP, TRANSACTIONS
 from semel_coordinator.config import CoordinatorSettings
 from semel_group.config import GroupSettings
-from semel_runtime.cluster.image import Listener
+from semel_runtime.cluster.metadata_image import Listener
 from semel_runtime.config import ServiceSettings, parse_listeners
 from semel_runtime.server.grpc_server import LIVENESS
 
@@ -34,10 +34,10 @@ SETTINGS: dict[str, type[ServiceSettings]] = {
     "group-coordinator": GroupSettings,
 }
 HEALTH = {"coordinator": TRANSACTIONS, "broker": BROKER, "group-coordinator": GROUP}
-"""What each service's health is called; every service that its code serves has one."""
+"""The health name of each service; every service that its code serves has one."""
 PREFIX = "SEMEL_"
 CLOSING_MS = 5_000
-"""What is left after drain and grace, to close the journal in."""
+"""The time that is left after drain and grace, to close the journal in."""
 _METRICS_PORT = "metrics"
 _TELEMETRY = {
     "OTEL_EXPORTER_OTLP_ENDPOINT",
@@ -53,7 +53,7 @@ _OF_THE_MANIFESTS = {"POD_NAME", "POD_NAMESPACE", "SERVICE"}
 
 
 def read_settings(objects: Objects, workload: Object, instance: int = 0) -> ServiceSettings:
-    """Read what a service would read. Raises ValidationError, KeyError."""
+    """Read the settings as a service does. Raises ValidationError, KeyError."""
     found = environment(objects, workload, instance=instance)
     given: dict[str, Any] = {
         name.removeprefix(PREFIX).lower(): value
@@ -64,33 +64,33 @@ def read_settings(objects: Objects, workload: Object, instance: int = 0) -> Serv
 
 
 def services_run_their_program(objects: Objects) -> Iterator[str]:
-    for each in objects.services():
-        name = each["metadata"]["name"]
-        command = each["spec"]["template"]["spec"]["containers"][0]["command"]
+    for service in objects.services():
+        name = service["metadata"]["name"]
+        command = service["spec"]["template"]["spec"]["containers"][0]["command"]
         if command != ["python3", "-m", MODULES[name]]:
             yield f"{name} runs {command}"
 
 
 def settings_are_known(objects: Objects) -> Iterator[str]:
-    for each in objects.services():
-        name = each["metadata"]["name"]
+    for service in objects.services():
+        name = service["metadata"]["name"]
         known = {f"{PREFIX}{field.upper()}" for field in SETTINGS[name].model_fields}
         others = _TELEMETRY | _OF_LIBPQ | _OF_THE_MANIFESTS
-        for unknown in set(objects.settings(each)) - known - others:
+        for unknown in set(objects.settings(service)) - known - others:
             yield f"{name} knows no {unknown}"
 
 
 def settings_are_taken(objects: Objects) -> Iterator[str]:
     """By the models that the services read them with, for every instance."""
-    for each in objects.services():
-        for instance in range(each["spec"]["replicas"]):
+    for service in objects.services():
+        for instance in range(service["spec"]["replicas"]):
             try:
-                settings = read_settings(objects, each, instance)
+                settings = read_settings(objects, service, instance)
             except ValidationError as error:
-                yield f"{each['metadata']['name']}-{instance}: {error}"
+                yield f"{service['metadata']['name']}-{instance}: {error}"
                 continue
             if settings.instance_id != instance:
-                yield f"{each['metadata']['name']}-{instance} is {settings.instance_id}"
+                yield f"{service['metadata']['name']}-{instance} is {settings.instance_id}"
 
 
 def there_are_as_many_as_the_layout_says(objects: Objects) -> Iterator[str]:
@@ -107,18 +107,21 @@ def there_are_as_many_as_the_layout_says(objects: Objects) -> Iterator[str]:
 def journals_are_on_the_volume(objects: Objects) -> Iterator[str]:
     """Or in a database, for all of them: then nothing else has to last."""
     in_a_database = bool(objects.of("Cluster"))
-    for each in objects.services():
-        name, templates = each["metadata"]["name"], each["spec"].get("volumeClaimTemplates", ())
-        if bool(read_settings(objects, each).journal_url) is not in_a_database:
+    for service in objects.services():
+        name, templates = (
+            service["metadata"]["name"],
+            service["spec"].get("volumeClaimTemplates", ()),
+        )
+        if bool(read_settings(objects, service).journal_url) is not in_a_database:
             yield f"{name} and the others do not keep their journals in one kind of place"
         if in_a_database:
             if templates:
                 yield f"{name} has a volume, which nothing is on"
             continue
         claims = {claim["metadata"]["name"] for claim in templates}
-        mounts = each["spec"]["template"]["spec"]["containers"][0]["volumeMounts"]
+        mounts = service["spec"]["template"]["spec"]["containers"][0]["volumeMounts"]
         paths = [mount["mountPath"] for mount in mounts if mount["name"] in claims]
-        folder = read_settings(objects, each).data_dir
+        folder = read_settings(objects, service).data_dir
         if not any(folder.is_relative_to(path) for path in paths):
             yield f"{name} keeps its journal in {folder}, which is no volume"
 
@@ -126,10 +129,10 @@ def journals_are_on_the_volume(objects: Objects) -> Iterator[str]:
 def addresses_lead_to_their_instance(objects: Objects) -> Iterator[str]:
     """Inside the cluster; and no two instances have one address, inside or outside."""
     seen: dict[str, str] = {}
-    for each in objects.services():
-        name = each["metadata"]["name"]
-        for instance in range(each["spec"]["replicas"]):
-            settings = read_settings(objects, each, instance)
+    for service in objects.services():
+        name = service["metadata"]["name"]
+        for instance in range(service["spec"]["replicas"]):
+            settings = read_settings(objects, service, instance)
             own = f"{name}-{instance}.{name}.{NAMESPACE}.svc"
             bound = {told.name: told for told in parse_listeners(settings.listeners)}
             for told in _advertised(settings):
@@ -148,9 +151,9 @@ def the_controller_is_where_all_look_for_it(objects: Objects) -> Iterator[str]:
     coordinator = objects.one("StatefulSet", "coordinator")
     bound = parse_listeners(read_settings(objects, coordinator).listeners)
     address = read_settings(objects, coordinator).advertised(bound)[0].address
-    for each in objects.services():
-        if read_settings(objects, each).controller != address:
-            yield f"{each['metadata']['name']} looks for it elsewhere than at {address}"
+    for service in objects.services():
+        if read_settings(objects, service).controller != address:
+            yield f"{service['metadata']['name']} looks for it elsewhere than at {address}"
 
 
 def clients_are_told_of_services_that_are_there(objects: Objects) -> Iterator[str]:
@@ -176,7 +179,9 @@ def clients_are_told_of_services_that_are_there(objects: Objects) -> Iterator[st
 
 def clients_show_a_certificate_where_one_is_asked(objects: Objects) -> Iterator[str]:
     """In mounted files, by the variables that `semel` reads, or by options of the connector."""
-    asked = {objects.settings(each).get("SEMEL_SSL_CLIENT_AUTH") for each in objects.services()}
+    asked = {
+        objects.settings(service).get("SEMEL_SSL_CLIENT_AUTH") for service in objects.services()
+    }
     if "required" not in asked:
         return
     for each in objects.of("SparkApplication"):
@@ -208,42 +213,42 @@ def reached_ports(objects: Objects, workload: Object) -> set[int]:
     """Return the ports at which others, but not the node itself, may reach a service."""
     settings = read_settings(objects, workload)
     listeners = [*parse_listeners(settings.listeners), *(p for p, _ in settings.frame_places())]
-    found = {each.port for each in listeners if each.host != "127.0.0.1"}
+    found = {listener.port for listener in listeners if listener.host != "127.0.0.1"}
     metrics = settings.metrics_place()
     return found if metrics is None else {*found, metrics.port}
 
 
 def ports_are_those_of_the_settings(objects: Objects) -> Iterator[str]:
-    for each in objects.services():
-        name, settings = each["metadata"]["name"], read_settings(objects, each)
+    for service in objects.services():
+        name, settings = service["metadata"]["name"], read_settings(objects, service)
         health = int(settings.health_listener.rpartition(":")[2] or 0)
-        declared = set(ports(each["spec"]["template"]).values())
-        wanted = {*reached_ports(objects, each), health}
+        declared = set(ports(service["spec"]["template"]).values())
+        wanted = {*reached_ports(objects, service), health}
         if declared != wanted:
             yield f"{name} declares {sorted(declared)}, its settings {sorted(wanted)}"
 
 
 def policies_admit_exactly_the_ports_in_use(objects: Objects) -> Iterator[str]:
     policies = [each["spec"] for each in objects.of("NetworkPolicy")]
-    for each in objects.services():
-        template = each["spec"]["template"]
+    for service in objects.services():
+        template = service["spec"]["template"]
         mine = [spec for spec in policies if template in objects.selected(spec["podSelector"])]
         admitted = policy_ports([rule for spec in mine for rule in spec.get("ingress", ())])
-        used = reached_ports(objects, each)
+        used = reached_ports(objects, service)
         if admitted != used:
-            yield f"{each['metadata']['name']}: {sorted(admitted)} admitted, {sorted(used)} used"
+            yield f"{service['metadata']['name']}: {sorted(admitted)} admitted, {sorted(used)} used"
         inside = {
-            *(p.port for p in parse_listeners(read_settings(objects, each).listeners)[:1]),
-            *(p.port for p, _ in read_settings(objects, each).frame_places()[:1]),
+            *(p.port for p in parse_listeners(read_settings(objects, service).listeners)[:1]),
+            *(p.port for p, _ in read_settings(objects, service).frame_places()[:1]),
         }
         if not inside <= policy_ports([r for spec in mine for r in spec.get("egress", ())]):
-            yield f"{each['metadata']['name']} may not reach the others"
+            yield f"{service['metadata']['name']} may not reach the others"
 
 
 def probes_ask_for_what_the_service_says(objects: Objects) -> Iterator[str]:
-    for each in objects.services():
-        name, settings = each["metadata"]["name"], read_settings(objects, each)
-        container = each["spec"]["template"]["spec"]["containers"][0]
+    for service in objects.services():
+        name, settings = service["metadata"]["name"], read_settings(objects, service)
+        container = service["spec"]["template"]["spec"]["containers"][0]
         health = int(settings.health_listener.rpartition(":")[2])
         for kind, asked in (
             ("startupProbe", LIVENESS),
@@ -265,17 +270,17 @@ def probes_have_patience(objects: Objects) -> Iterator[str]:
 
 
 def ends_take_no_longer_than_they_may(objects: Objects) -> Iterator[str]:
-    for each in objects.services():
-        settings = read_settings(objects, each)
-        grace_ms = each["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] * 1000
+    for service in objects.services():
+        settings = read_settings(objects, service)
+        grace_ms = service["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] * 1000
         if grace_ms < settings.shutdown_drain_ms + settings.shutdown_grace_ms + CLOSING_MS:
-            yield f"{each['metadata']['name']} would be killed while it stops"
+            yield f"{service['metadata']['name']} would be killed while it stops"
 
 
 def logs_are_for_programs(objects: Objects) -> Iterator[str]:
-    for each in objects.services():
-        if read_settings(objects, each).log_format != "json":
-            yield f"{each['metadata']['name']} does not log JSON"
+    for service in objects.services():
+        if read_settings(objects, service).log_format != "json":
+            yield f"{service['metadata']['name']} does not log JSON"
 
 
 def certificates_name_all_addresses(objects: Objects) -> Iterator[str]:
@@ -296,11 +301,11 @@ def nothing_is_open_where_there_are_certificates(objects: Objects) -> Iterator[s
     """Else it would be a cluster to play with, which says so."""
     if not objects.of("Certificate"):
         return
-    for each in objects.services():
-        name, settings = each["metadata"]["name"], read_settings(objects, each)
+    for service in objects.services():
+        name, settings = service["metadata"]["name"], read_settings(objects, service)
         if settings.insecure_listeners:
             yield f"{name} is open at {settings.insecure_listeners}"
-        mounts = each["spec"]["template"]["spec"]["containers"][0]["volumeMounts"]
+        mounts = service["spec"]["template"]["spec"]["containers"][0]["volumeMounts"]
         for listener in parse_listeners(settings.listeners):
             files = settings.security_of(listener.name).tls_files()
             if files is None or not any(
@@ -312,12 +317,18 @@ def nothing_is_open_where_there_are_certificates(objects: Objects) -> Iterator[s
 def services_know_one_another_by_their_certificates(objects: Objects) -> Iterator[str]:
     """Where there are any."""
     all_certificates = objects.of("Certificate")
-    certificates = [each for each in all_certificates if each["metadata"]["name"] in MODULES]
-    shown = sorted(f"User:{uri}" for each in certificates for uri in each["spec"].get("uris", ()))
-    for each in objects.services() if certificates else ():
-        known = read_settings(objects, each).cluster_principals.split(";")
+    certificates = [
+        certificate
+        for certificate in all_certificates
+        if certificate["metadata"]["name"] in MODULES
+    ]
+    shown = sorted(
+        f"User:{uri}" for certificate in certificates for uri in certificate["spec"].get("uris", ())
+    )
+    for service in objects.services() if certificates else ():
+        known = read_settings(objects, service).cluster_principals.split(";")
         if sorted(known) != shown:
-            yield f"{each['metadata']['name']} knows {known}, the certificates say {shown}"
+            yield f"{service['metadata']['name']} knows {known}, the certificates say {shown}"
 
 
 def _advertised(settings: ServiceSettings) -> list[Listener]:
@@ -330,6 +341,6 @@ def alerts_are_those_that_are_tested(objects: Objects) -> Iterator[str]:
     if objects.of("ServiceMonitor"):
         folder = ROOT / "observability"
         files = [folder / "alerts.yml", folder / "alerts-kubernetes.yml"]
-        tested = [group for each in files for group in yaml.safe_load(each.read_text())["groups"]]
+        tested = [group for file in files for group in yaml.safe_load(file.read_text())["groups"]]
         if [each["spec"]["groups"] for each in objects.of("PrometheusRule")] != [tested]:
             yield "alerts are not those of observability/: run `make docs`"

@@ -6,7 +6,7 @@ from manifests.rendered import Objects
 
 
 def databases_keep_what_they_confirm(objects: Objects) -> Iterator[str]:
-    """On two nodes at least; and who is promoted has all of it."""
+    """A confirmed commit is on two nodes at least, and a promoted standby has all of them."""
     for each in objects.of("Cluster"):
         name, spec = each["metadata"]["name"], each["spec"]
         synchronous = spec["postgresql"].get("synchronous", {})
@@ -33,8 +33,8 @@ def primaries_do_not_wait_for_those_who_stay(objects: Objects) -> Iterator[str]:
 
 def nothing_waits_for_a_node_that_keeps_nothing(objects: Objects) -> Iterator[str]:
     """Instances without a volume go elsewhere at once; places that are down do not count."""
-    for each in objects.services() if objects.of("Cluster") else ():
-        name, spec = each["metadata"]["name"], each["spec"]["template"]["spec"]
+    for service in objects.services() if objects.of("Cluster") else ():
+        name, spec = service["metadata"]["name"], service["spec"]["template"]["spec"]
         at_once = {
             toleration["key"]
             for toleration in spec.get("tolerations", ())

@@ -1,4 +1,4 @@
-"""Mistakes that somebody could make in `k8s/`, each with the rule that must find it."""
+"""Mistakes that an author of `k8s/` could make, each with the rule that must find it."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -9,7 +9,7 @@ Change = Callable[[Objects], object]
 
 
 class Mutation(NamedTuple):
-    """A mistake in the objects of a cluster, and who finds it."""
+    """A mistake in the objects of a cluster, and the rule that finds it."""
 
     what: str
     rule: str
@@ -18,12 +18,12 @@ class Mutation(NamedTuple):
 
 
 def broker(objects: Objects) -> Any:  # noqa: ANN401 - JSON
-    """Return what a StatefulSet specifies."""
+    """Return the spec of a StatefulSet."""
     return objects.one("StatefulSet", "broker")["spec"]
 
 
 def pod(objects: Objects) -> Any:  # noqa: ANN401 - JSON
-    """Return what its pods specify."""
+    """Return the spec of its pods."""
     return broker(objects)["template"]["spec"]
 
 
@@ -33,7 +33,7 @@ def container(objects: Objects) -> Any:  # noqa: ANN401 - JSON
 
 
 def config(objects: Objects, prefix: str = "settings-") -> Any:  # noqa: ANN401 - JSON
-    """Return the data of a ConfigMap, by what its name begins with."""
+    """Return the data of a ConfigMap, by the beginning of its name."""
     found = (
         each for each in objects.of("ConfigMap") if each["metadata"]["name"].startswith(prefix)
     )
@@ -46,7 +46,7 @@ def variable(objects: Objects, name: str) -> Any:  # noqa: ANN401 - JSON
 
 
 def spec(objects: Objects, kind: str, name: str) -> Any:  # noqa: ANN401 - JSON
-    """Return what an object specifies."""
+    """Return the spec of an object."""
     return objects.one(kind, name)["spec"]
 
 
@@ -61,17 +61,17 @@ def application(objects: Objects) -> Any:  # noqa: ANN401 - JSON
 
 
 def pipeline(objects: Objects) -> Any:  # noqa: ANN401 - JSON
-    """Return what the pipeline of Spark is."""
+    """Return the spec of the Spark pipeline."""
     return spec(objects, "SparkApplication", "pizza-income")
 
 
 def executor(objects: Objects) -> Any:  # noqa: ANN401 - JSON
-    """Return what the executors of the pipeline are."""
+    """Return the spec of the pipeline's executors."""
     return pipeline(objects)["executor"]
 
 
 def synchronous(objects: Objects) -> Any:  # noqa: ANN401 - JSON
-    """Return who has to confirm what is written to the database."""
+    """Return the rule for the standbys that have to confirm writes to the database."""
     return spec(objects, "Cluster", "journal")["postgresql"]["synchronous"]
 
 

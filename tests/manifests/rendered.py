@@ -1,4 +1,4 @@
-"""The objects that kustomize makes of `k8s/`, and what is asked of them."""
+"""The objects that kustomize makes of `k8s/`, and queries on them."""
 
 import re
 import shutil
@@ -17,7 +17,7 @@ NAMESPACE = "semel"
 MODULES = {"coordinator": "semel_coordinator", "broker": "semel_broker"} | {
     "group-coordinator": "semel_group"
 }
-"""What runs in the pods of each service, as `python3 -m` names it."""
+"""The program in the pods of each service, as `python3 -m` names it."""
 NAME = "app.kubernetes.io/name"
 _WITH_CERTIFICATES = ("overlays/prod-topics", "overlays/prod-pizza", "overlays/prod-pipeline")
 INSTALLED = {
@@ -43,7 +43,7 @@ def _rendered(folder: str) -> list[Object]:
 
 
 def render(name: str) -> "Objects":
-    """Render what is in one cluster together; each call's objects may be changed."""
+    """Render the objects of one cluster; the caller may change them."""
     return Objects([each for folder in INSTALLED[name] for each in deepcopy(_rendered(folder))])
 
 
@@ -70,7 +70,7 @@ class Objects:
         return [self.one("StatefulSet", name) for name in MODULES]
 
     def pods(self) -> Iterator[tuple[str, Object]]:
-        """Yield what makes pods, and the pods' template."""
+        """Yield the objects that make pods, and the pods' template."""
         for each in self.of(*WORKLOADS):
             yield f"{each['kind']} {each['metadata']['name']}", each["spec"]["template"]
 
@@ -105,9 +105,9 @@ def containers(template: Object) -> list[Object]:
 
 
 def environment(objects: Objects, workload: Object, *, instance: int) -> dict[str, str]:
-    """Return the environment of one instance's only container, with what the cluster fills in.
+    """Return the environment of one instance's only container, with values from the cluster.
 
-    Raises KeyError for a ConfigMap or a Secret that is not there.
+    Raises KeyError for a ConfigMap or a Secret that does not exist.
     """
     template = workload["spec"]["template"]
     container = template["spec"]["containers"][0]
@@ -143,7 +143,7 @@ def secrets_of_databases(objects: Objects) -> dict[str, dict[str, str]]:
 
 
 def expand(text: str, variables: Mapping[str, str]) -> str:
-    """Put in what is known; the rest stays as it is, as Kubernetes leaves it."""
+    """Put in the values of known variables; the rest stays as it is, as Kubernetes leaves it."""
     return re.sub(r"\$\((\w+)\)", lambda m: variables.get(m[1], m[0]), text)
 
 

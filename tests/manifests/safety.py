@@ -1,4 +1,4 @@
-"""Rules of what pods may do, and of what may be done to them."""
+"""Rules of the permissions of pods, and of the access to them."""
 
 from collections.abc import Iterator
 
@@ -68,47 +68,49 @@ def nobody_has_a_token(objects: Objects) -> Iterator[str]:
 
 
 def _is_granted(objects: Objects, account: str) -> bool:
-    """Whether it may do something in the cluster: only who may needs a token."""
+    """Whether a role binding names the account: only such an account needs a token."""
     bindings = objects.of("RoleBinding")
-    return any(account == subject["name"] for each in bindings for subject in each["subjects"])
+    return any(
+        account == subject["name"] for binding in bindings for subject in binding["subjects"]
+    )
 
 
 def each_service_is_somebody(objects: Objects) -> Iterator[str]:
-    for each in objects.services():
-        if each["spec"]["template"]["spec"]["serviceAccountName"] != each["metadata"]["name"]:
-            yield f"{each['metadata']['name']} has no ServiceAccount of its own"
+    for service in objects.services():
+        if service["spec"]["template"]["spec"]["serviceAccountName"] != service["metadata"]["name"]:
+            yield f"{service['metadata']['name']} has no ServiceAccount of its own"
 
 
 def one_instance_may_leave_at_a_time(objects: Objects) -> Iterator[str]:
-    for each in objects.services():
-        template = each["spec"]["template"]
+    for service in objects.services():
+        template = service["spec"]["template"]
         budgets = [
             budget["spec"]
             for budget in objects.of("PodDisruptionBudget")
             if template in objects.selected(budget["spec"]["selector"])
         ]
         if [budget.get("maxUnavailable") for budget in budgets] != [1]:
-            yield f"{each['metadata']['name']} has {len(budgets)} budgets, or another one than 1"
+            yield f"{service['metadata']['name']} has {len(budgets)} budgets, or another one than 1"
         if {budget.get("unhealthyPodEvictionPolicy") for budget in budgets} != {"AlwaysAllow"}:
-            yield f"{each['metadata']['name']} that is not ready keeps its node from being drained"
+            yield f"{service['metadata']['name']}, if not ready, keeps its node from being drained"
 
 
 def instances_spread_over_nodes_and_zones(objects: Objects) -> Iterator[str]:
-    for each in objects.services():
-        constraints = each["spec"]["template"]["spec"].get("topologySpreadConstraints", ())
+    for service in objects.services():
+        constraints = service["spec"]["template"]["spec"].get("topologySpreadConstraints", ())
         keys = {constraint["topologyKey"] for constraint in constraints}
         if keys != {"topology.kubernetes.io/zone", "kubernetes.io/hostname"}:
-            yield f"{each['metadata']['name']} spreads over {sorted(keys)}"
+            yield f"{service['metadata']['name']} spreads over {sorted(keys)}"
 
 
 def instances_start_together_and_keep_volumes(objects: Objects) -> Iterator[str]:
-    for each in objects.services():
-        spec = each["spec"]
+    for service in objects.services():
+        spec = service["spec"]
         if spec.get("podManagementPolicy") != "Parallel":
-            yield f"{each['metadata']['name']}: one would wait for another that waits for it"
+            yield f"{service['metadata']['name']}: one would wait for another that waits for it"
         policy = spec.get("persistentVolumeClaimRetentionPolicy")
         if policy != {"whenDeleted": "Retain", "whenScaled": "Retain"}:
-            yield f"{each['metadata']['name']} loses its volumes"
+            yield f"{service['metadata']['name']} loses its volumes"
 
 
 def nothing_is_reached_by_default(objects: Objects) -> Iterator[str]:

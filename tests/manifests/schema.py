@@ -50,7 +50,7 @@ def _metadata_of(custom: Object) -> Object:
 
 @cache
 def _custom(api_version: str, kind: str) -> Draft202012Validator | None:
-    """Return what holds objects of a kind that others define; None for any other kind."""
+    """Return the schema of a kind that other projects define; None for any other kind."""
     group, _, version = api_version.rpartition("/")
     path = CRDS / f"{kind}-{group}-{version}.json".lower()
     return Draft202012Validator(json.loads(path.read_text())) if path.exists() else None

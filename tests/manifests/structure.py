@@ -1,4 +1,4 @@
-"""Rules that a schema cannot know: what names something must name what is there."""
+"""Rules that a schema cannot know: every reference must name an object that exists."""
 
 import re
 from collections.abc import Iterator
@@ -78,7 +78,9 @@ def ports_have_names_that_pods_know(objects: Objects) -> Iterator[str]:
 def ports_are_numbers_of_ports(objects: Objects) -> Iterator[str]:
     for name, pod in objects.pods():
         numbers = [each["containerPort"] for c in containers(pod) for each in c.get("ports", ())]
-        if len(set(numbers)) != len(numbers) or not all(0 < each <= _PORT_MAX for each in numbers):
+        if len(set(numbers)) != len(numbers) or not all(
+            0 < number <= _PORT_MAX for number in numbers
+        ):
             yield f"{name} has ports {numbers}"
     for service in objects.of("Service"):
         for port in service["spec"].get("ports", ()):
@@ -195,9 +197,9 @@ def every_instance_is_reached_from_outside(objects: Objects) -> Iterator[str]:
     }
     if not balanced:
         return
-    for each in objects.services():
-        name = each["metadata"]["name"]
-        for number in range(each["spec"]["replicas"]):
+    for service in objects.services():
+        name = service["metadata"]["name"]
+        for number in range(service["spec"]["replicas"]):
             if f"{name}-{number}" not in balanced:
                 yield f"{name}-{number} has no load balancer"
 

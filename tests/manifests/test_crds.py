@@ -1,4 +1,4 @@
-"""What is made of the definitions of others says what the API server would."""
+"""The schemas that are made of other projects' definitions agree with the API server."""
 
 import importlib.util
 from typing import Any

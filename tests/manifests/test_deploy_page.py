@@ -1,4 +1,4 @@
-"""What docs/deploy.md has readers write and apply is what a cluster can run."""
+"""A cluster can run the manifests that docs/run/deploy.md has readers write and apply."""
 
 import re
 import shutil
@@ -12,15 +12,15 @@ from manifests.rendered import KUBECTL, ROOT, WORKLOADS, Objects, containers, re
 
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="KUBECTL IS NOT THERE: k8s/ is not checked")
 
-PAGE = (ROOT / "docs" / "deploy.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "run" / "deploy.md").read_text("utf-8")
 FOLDERS = dict(
     re.findall(r"^# (my-[\w-]+)/kustomization\.yaml\n((?:.+\n)+)```", PAGE, re.MULTILINE)
 )
-TRY_IT = PAGE.partition("## To try it\n")[2].partition("\n## ")[0]
+FIRST_CLUSTER = PAGE.partition("## First cluster\n")[2].partition("\n## ")[0]
 
 
 def test_what_is_tried_is_a_folder_of_ones_own() -> None:
-    assert set(re.findall(r"apply (?:--[\w-]+ )*-k ([\w/-]+)", TRY_IT)) == set(FOLDERS)
+    assert set(re.findall(r"apply (?:--[\w-]+ )*-k ([\w/-]+)", FIRST_CLUSTER)) == set(FOLDERS)
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
@@ -32,10 +32,10 @@ def test_its_images_come_from_where_they_were_pushed(folder: str, tmp_path: Path
     text = subprocess.run(line, capture_output=True, text=True, check=True).stdout
     objects = Objects(list(yaml.safe_load_all(text)))
     assert objects.of(*WORKLOADS)
-    images = {each["image"] for _, pod in objects.pods() for each in containers(pod)}
-    ours = {each for each in images if "semel-" in each}
+    images = {container["image"] for _, pod in objects.pods() for container in containers(pod)}
+    ours = {image for image in images if "semel-" in image}
     assert ours
-    assert [each for each in ours if not each.startswith("registry.example.com/")] == []
+    assert [our for our in ours if not our.startswith("registry.example.com/")] == []
 
 
 def test_pods_by_spark_submit_are_whom_the_operator_makes_them() -> None:

@@ -1,4 +1,4 @@
-"""A cluster of real processes whose metrics are served, in a known state."""
+"""A cluster of real processes that serve their metrics, in a known state."""
 
 import asyncio
 import urllib.request
@@ -11,9 +11,8 @@ import pytest_asyncio
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from aiosemel import ProducerOptions, SemelClient, TopicPartition
+from aiosemel import ProducerOptions, SemelClient, ToOffset, TopicPartition
 from aiosemel.errors import InvalidTransactionTimeoutError
-from aiosemel.offset_resets import ToOffset
 from semel_local import ProcessCluster
 from semel_local.layout import Role
 from semel_local.metrics import MetricsPorts
@@ -26,7 +25,7 @@ Families = dict[str, Metric]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """A cluster, and what a scrape of it shows."""
+    """A cluster, and the ids that a scrape of it shows."""
 
     cluster: ProcessCluster
     ports: MetricsPorts
@@ -86,7 +85,7 @@ async def _work(client: SemelClient) -> tuple[int, int | None]:
     await holder.send(topic, b"open", partition=partition)
     await holder.flush()
     described = await client.admin().operators.describe_producers(TOPIC)
-    (open_one,) = [each for each in described.producers if each.open_transactions]
+    (open_one,) = [producer for producer in described.producers if producer.open_transactions]
     return open_one.producer_id, open_one.producer_epoch
 
 

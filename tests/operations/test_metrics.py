@@ -1,4 +1,4 @@
-"""What Prometheus sees is what is there, and pages, panels and alerts name nothing else."""
+"""Prometheus sees the state of the cluster; pages, panels and alerts name existing metrics only."""
 
 import json
 import re
@@ -29,16 +29,16 @@ VISIBLE_RECORDS = 3
 NOT_OURS = {"up"}
 """Series that Prometheus makes itself."""
 ADDED = {"namespace"}
-"""Labels that Prometheus gives what it scrapes."""
+"""Labels that Prometheus adds to the metrics that it scrapes."""
 
 
 def value(families: Families, name: str, **labels: str) -> float:
     """Return the one sample with these labels, or more."""
     family = families[name.removesuffix("_count").removesuffix("_sum").removesuffix("_total")]
     (found,) = [
-        each.value
-        for each in family.samples
-        if each.name == name and labels.items() <= each.labels.items()
+        sample.value
+        for sample in family.samples
+        if sample.name == name and labels.items() <= sample.labels.items()
     ]
     return found
 
@@ -101,7 +101,7 @@ async def test_errors_inside_an_answer_are_counted_once_for_each_request(watched
     broker = connector.connect(watched.cluster.address("broker-0"))
     answer = await broker.call(PRODUCE, ProduceRequest(partitions=[part, part]), timeout_ms=5_000)
     await connector.close()
-    codes = {ErrorCode(each.error.code) for each in answer.partitions}
+    codes = {ErrorCode(partition.error.code) for partition in answer.partitions}
     assert codes == {ErrorCode.CORRUPT_MESSAGE}
     seen = await watched.scrape("broker-0")
     refused = {"method": "Produce", "code": "CORRUPT_MESSAGE"}
@@ -120,7 +120,7 @@ async def test_the_journal_is_seen(watched: Watched, service: str) -> None:
 
 
 async def test_the_page_lists_every_metric(watched: Watched) -> None:
-    page = (ROOT / "docs" / "metrics.md").read_text()
+    page = (ROOT / "docs" / "reference" / "metrics.md").read_text()
     listed = set(re.findall(r"^\| `.*", page, re.MULTILINE))
     rows = {row async for row in _rows(watched)}
     assert sorted(listed) == sorted(rows)
@@ -132,13 +132,15 @@ async def _rows(watched: Watched) -> AsyncIterator[str]:
         served = [role for role, each in families.items() if name in each]
         family = families[served[0]][name]
         where = "all" if len(served) == len(SERVICES) else ", ".join(served)
-        labels = ", ".join(sorted({key for each in family.samples for key in each.labels} - {"le"}))
+        labels = ", ".join(
+            sorted({key for sample in family.samples for key in sample.labels} - {"le"})
+        )
         yield f"| `{name}` | {family.type} | {labels} | {where} | {family.documentation} |"
 
 
-async def test_panels_and_alerts_name_what_is_there(watched: Watched) -> None:
+async def test_panels_and_alerts_name_existing_metrics(watched: Watched) -> None:
     families = [await watched.scrape(name) for name in SERVICES.values()]
-    there = {name: labels for each in families for name, labels in _series(each.values())}
+    there = {name: labels for family in families for name, labels in _series(family.values())}
     for expression in _expressions():
         named = {
             name: set(re.findall(r"(\w+)(?:=|!=|=~|!~)", matchers))

@@ -66,7 +66,7 @@ def main() -> int:
 
 
 class Run:
-    """Says what is checked, and counts."""
+    """Prints the checks, and counts them."""
 
     def __init__(self, kubectl: Kubectl) -> None:
         self.kubectl = kubectl
@@ -75,7 +75,7 @@ class Run:
 
     @contextmanager
     def check(self, what: str) -> Iterator[None]:
-        """Say what is checked, and how long it took."""
+        """Run a check; print its name, and how long it took."""
         began = time.monotonic()
         self.failed += 1
         yield
@@ -85,9 +85,9 @@ class Run:
         print(f"{now - self._began:6.1f} s  {what} ({now - began:.1f} s)", flush=True)
 
     def fault(self, what: str, happens: Callable[[], object], *, spared: bool = True) -> None:
-        """Let something happen; the job must go on after it.
+        """Make a fault; the job must go on after it.
 
-        ``spared``: no service may end by itself. (Those whose database goes away do.)
+        ``spared``: no service may end by itself. (A service ends when its database goes away.)
         """
         with self.check(what):
             began, looks = time.monotonic(), observer(self.kubectl)

@@ -1,4 +1,4 @@
-"""What cert-manager would make: a Secret for each Certificate of the manifests, from one CA."""
+"""The Secrets that cert-manager would make: one for each Certificate, all from one CA."""
 
 import json
 from base64 import b64encode
@@ -30,18 +30,18 @@ def secrets(text: str) -> str:
         each["spec"] for each in yaml.safe_load_all(text) if each and each["kind"] == "Certificate"
     ]
     key = generate_private_key(SECP256R1())
-    (root,) = (each for each in asked if each.get("isCA"))
+    (root,) = (question for question in asked if question.get("isCA"))
     name = _name(root["commonName"])
     authority = _sign(name, name, key, key, [(_basic(ca=True), True)])
-    made = [_secret(each, authority, key) for each in asked if not each.get("isCA")]
+    made = [_secret(question, authority, key) for question in asked if not question.get("isCA")]
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": made})
 
 
 def _secret(asked: Any, authority: x509.Certificate, signer: EllipticCurvePrivateKey) -> Any:  # noqa: ANN401 - JSON
     key = generate_private_key(SECP256R1())
     names: list[x509.GeneralName] = [x509.DNSName(each) for each in asked.get("dnsNames", ())]
-    names += [x509.UniformResourceIdentifier(each) for each in asked["uris"]]
-    usages = [_USAGES[each] for each in asked["usages"] if each in _USAGES]
+    names += [x509.UniformResourceIdentifier(question) for question in asked["uris"]]
+    usages = [_USAGES[question] for question in asked["usages"] if question in _USAGES]
     extensions: list[tuple[x509.ExtensionType, bool]] = [
         (_basic(ca=False), True),
         (x509.SubjectAlternativeName(names), False),

@@ -1,4 +1,4 @@
-"""The PostgreSQL of `k8s/components/postgres`, as its operator runs it, and what happens to it."""
+"""The PostgreSQL of `k8s/components/postgres`, as its operator runs it, and its faults."""
 
 import json
 from typing import Any
@@ -16,9 +16,11 @@ _INSTANCES = f"cnpg.io/cluster={NAME},cnpg.io/podRole=instance"
 
 
 def check_operator(kubectl: Kubectl) -> None:
-    """Raise ClusterError if nobody knows what such a database is."""
+    """Raise ClusterError if the cluster does not know the kind of such a database."""
     if kubectl.attempt("get", KIND).returncode:
-        raise ClusterError("the operator CloudNativePG is not installed: docs/deploy.md says how")
+        raise ClusterError(
+            "the operator CloudNativePG is not installed: docs/run/deploy.md says how"
+        )
 
 
 def whole(kubectl: Kubectl) -> None:
@@ -54,7 +56,7 @@ def dismiss_primary(kubectl: Kubectl) -> None:
 
 def kill_standby(kubectl: Kubectl) -> None:
     """Let a standby end: the other one confirms."""
-    standby = next(each for each in _pods(kubectl) if each != primary(kubectl))
+    standby = next(pod for pod in _pods(kubectl) if pod != primary(kubectl))
     kubectl.kill(standby)
     whole(kubectl)
 
@@ -70,7 +72,7 @@ def promoted(kubectl: Kubectl, *, instead_of: str) -> None:
 
 def move_primary(kubectl: Kubectl, node: str) -> None:
     """Let the instance on this node be the primary, as the command `kubectl cnpg promote` does."""
-    there = next(each for each in _pods(kubectl) if _node(kubectl, each) == node)
+    there = next(pod for pod in _pods(kubectl) if _node(kubectl, pod) == node)
     if there != primary(kubectl):
         wanted = {"status": {"targetPrimary": there, "phase": "Switchover in progress"}}
         options = ("--subresource=status", "--type=merge", "--patch", json.dumps(wanted))
@@ -84,7 +86,7 @@ def _get(kubectl: Kubectl) -> Any:  # noqa: ANN401 - JSON
 
 
 def _is_whole(kubectl: Kubectl) -> bool:
-    """Ask for pods too: what the operator says may be older than what has just happened."""
+    """Ask for pods too: the status that the operator reports may be out of date."""
     cluster = _get(kubectl)
     status, instances = cluster.get("status", {}), cluster["spec"]["instances"]
     pods = kubectl.items("pods", _INSTANCES)

@@ -1,4 +1,4 @@
-"""What a cluster does to those who live in it."""
+"""Faults that a Kubernetes cluster makes: killed pods, drained nodes, cut networks."""
 
 import json
 import shlex
@@ -14,7 +14,7 @@ from real_cluster.kubectl import ClusterError, Kubectl, wait_until
 _AWAY_S = 20.0
 """How long a node is cut off: long enough for every call to it to time out."""
 _OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
-"""What whoever knows that a node is gone tells Kubernetes, for its pods to start elsewhere."""
+"""The taint by which an operator tells Kubernetes to start a lost node's pods elsewhere."""
 _DRAIN = ("--ignore-daemonsets", "--delete-emptydir-data")
 
 

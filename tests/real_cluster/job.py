@@ -1,4 +1,4 @@
-"""The main job as it goes on inside the cluster, and what must not be seen of it."""
+"""The main job as it goes on inside the cluster, and the errors that it must not log."""
 
 import json
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ APPLICATION = "pizza-app"
 _BEFORE_S = 10
 """From when on logs are read for a standstill: it begins with the last income before it."""
 _SIGNS = ("Traceback", "Error:", "semel: ")
-"""What an application writes that was not spared an error."""
+"""Texts in the log of an application that got an error."""
 
 
 def progress(kubectl: Kubectl) -> dict[str, int]:
@@ -24,7 +24,7 @@ def progress(kubectl: Kubectl) -> dict[str, int]:
 
 
 def observer(kubectl: Kubectl) -> str:
-    """Return the name of the pod that checks; another one has not seen what this one has."""
+    """Return the name of the pod that checks; a new pod starts its checks from the beginning."""
     pods = kubectl.items("pods", "app.kubernetes.io/name=income")
     return next((p["metadata"]["name"] for p in pods if p["status"]["phase"] == "Running"), "")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 NAMESPACE = "semel"
 DEADLINE_S = 420
-"""No call takes longer: those that wait say for how long, and none waits for so long."""
+"""No call takes longer: a call that waits has a shorter time-out of its own."""
 
 
 class ClusterError(Exception):
@@ -26,11 +26,11 @@ class Kubectl:
 
     @classmethod
     def parse(cls, text: str) -> "Kubectl":
-        """Read what a shell would take: a program, perhaps with arguments."""
+        """Read a command as a shell does: a program, perhaps with arguments."""
         return cls(tuple(shlex.split(text)))
 
     def __call__(self, *arguments: str, stdin: str = "") -> str:
-        """Run it; return what it says. Raises ClusterError if it fails or warns."""
+        """Run it; return its output. Raises ClusterError if it fails or warns."""
         done = self.attempt(*arguments, stdin=stdin)
         if done.returncode:
             raise ClusterError(f"kubectl {' '.join(arguments)}: {done.stderr or done.stdout}")

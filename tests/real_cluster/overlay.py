@@ -1,4 +1,4 @@
-"""What is applied: an overlay of `k8s/` as it stands, with an image that the cluster has."""
+"""The objects to apply: an overlay of `k8s/` as it stands, with an image that the cluster has."""
 
 import json
 import os
@@ -12,12 +12,12 @@ from real_cluster.kubectl import NAMESPACE, Kubectl
 ROOT = Path(__file__).parents[2]
 IMAGES = ("semel-coordinator", "semel-broker", "semel-group", "semel-cli")
 _REGISTRY = "registry.example.com/"
-"""Where overlays for work have them, until somebody says where they really are."""
+"""The registry in overlays for production, until an operator puts in the real one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installed:
-    """The folders of `k8s/` whose objects are in one cluster together, and what is changed."""
+    """The folders of `k8s/` that one cluster gets together, with patches."""
 
     overlay: str
     topics: str
@@ -36,7 +36,7 @@ DEV = Installed(
     overlay="overlays/dev",
     topics="topics",
     pizza="pizza",
-    # Its Service stays, and so does what services are told: traces go nowhere.
+    # Its Service stays, and so do the settings of the services: traces go nowhere.
     patches=(_patch("Deployment", "jaeger", **{"$patch": "delete"}),),
 )
 
@@ -67,21 +67,25 @@ def highly_available(postgres: str) -> Installed:
 
 
 NOT_OF_KUBERNETES = ("cert-manager.io/", "monitoring.coreos.com/", "sparkoperator.k8s.io/")
-"""Groups of kinds that a cluster only knows when somebody has installed them."""
+"""Groups of kinds that a cluster only knows after an operator has installed them."""
 
 
 def of_kubernetes(text: str) -> str:
-    """Return the objects of those kinds only that every cluster knows."""
+    """Return only the objects of the kinds that every cluster knows."""
     documents = text.split("\n---\n")
     return "\n---\n".join(
-        each for each in documents if not any(group in each for group in NOT_OF_KUBERNETES)
+        document
+        for document in documents
+        if not any(group in document for group in NOT_OF_KUBERNETES)
     )
 
 
 def of_kind(kind: str, text: str) -> str:
     """Return the objects of this kind only."""
     documents = text.split("\n---\n")
-    return "\n---\n".join(each for each in documents if f"\nkind: {kind}\n" in f"\n{each}\n")
+    return "\n---\n".join(
+        document for document in documents if f"\nkind: {kind}\n" in f"\n{document}\n"
+    )
 
 
 def render(

@@ -1,4 +1,4 @@
-"""A cluster of real processes whose volumes are copied, put back, lost, and recovered."""
+"""A cluster of real processes, with volumes to copy, put back, lose, and recover."""
 
 import asyncio
 import json
@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from aiosemel import ClientOptions, ConsumerOptions, OffsetReset, SemelClient
-from aiosemel.transactional_producer import TransactionalProducer
+from aiosemel import ClientOptions, ConsumerOptions, OffsetReset, SemelClient, TransactionalProducer
 from semel_common.ids import owner_of, partition_for_id
 from semel_local import ProcessCluster
 from semel_local.errors import ServiceFailedError
@@ -73,7 +72,7 @@ class Stage:
     async def recover(
         self, name: str, *options: str, status: int = 0, security: Sequence[str | Path] = ()
     ) -> dict[str, Any]:
-        """Run `semel recover` for a service, and answer what it shows; on failure, the sentence."""
+        """Run `semel recover` for a service, and return its output; on failure, the error."""
         process = await asyncio.create_subprocess_exec(
             *(
                 str(SEMEL),
@@ -123,19 +122,22 @@ class Stage:
     async def heard(self) -> None:
         """Wait until every instance has registered after all that was done before."""
         seen = await self._registrations()
-        async with asyncio.timeout(30):
-            while True:
-                now = await self._registrations()
-                if all(now[name] > at_ms for name, at_ms in seen.items()):
-                    return
+        late = list(seen)
+        try:
+            async with asyncio.timeout(60):
+                while late:
+                    now = await self._registrations()
+                    late = [name for name, at_ms in seen.items() if now[name] <= at_ms]
+        except TimeoutError:
+            raise AssertionError(f"{late} did not register again in 60 s") from None
 
     async def _registrations(self) -> dict[tuple[str, int], int]:
         """Return when each instance has registered last; the controller alone knows."""
         while True:
             described = await self.client.admin().describe_cluster()
             times = {
-                (str(each.role), each.instance_id): each.last_registered_ms
-                for each in described.instances
+                (str(instance.role), instance.instance_id): instance.last_registered_ms
+                for instance in described.instances
             }
             known = {name: at_ms for name, at_ms in times.items() if at_ms is not None}
             if len(known) == len(times):
@@ -160,7 +162,9 @@ class Stage:
                 while await consumer.position((topic, 0)) < end:
                     polled = await consumer.poll(timeout_ms=500)
                     for records in polled.values():
-                        found += [(each.offset, (each.value or b"").decode()) for each in records]
+                        found += [
+                            (record.offset, (record.value or b"").decode()) for record in records
+                        ]
         return found
 
 
@@ -201,9 +205,13 @@ async def stops(on: Stage, name: str) -> str:
 
 async def ended(on: Stage, name: str) -> str:
     """Wait until a service has ended; return its log."""
-    async with asyncio.timeout(30):
-        while on.cluster.pid(name) is not None:  # noqa: ASYNC110 - another process
-            await asyncio.sleep(0.05)
+    try:
+        async with asyncio.timeout(60):
+            while on.cluster.pid(name) is not None:  # noqa: ASYNC110 - another process
+                await asyncio.sleep(0.05)
+    except TimeoutError:
+        log = on.cluster.log_path(name).read_text()
+        raise AssertionError(f"{name} did not end in 60 s: {log[-2000:]}") from None
     return on.cluster.log_path(name).read_text()
 
 

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from aiosemel import SemelError
-from aiosemel.transactional_producer import TransactionalProducer
+from aiosemel import SemelError, TransactionalProducer
 from recovery.stage import REFUSED, Stage, id_of, refused, stage
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
@@ -40,14 +39,14 @@ async def go_on(on: Stage, coordinator: int, known: TransactionalProducer) -> No
         await on.write(producer, TOPIC, f"new {number}")
         await on.write(producer, TOPIC, f"newer {number}")
         written += [f"new {number}", f"newer {number}"]
-    # What the fenced producer has left open ends when the broker has asked about it.
+    # The open transaction of the fenced producer ends when the broker has asked about it.
     async with asyncio.timeout(30):
         while len(read := await on.read(TOPIC)) < len(written):
             pass
     assert [value for _, value in read] == written
     assert len({*on.given}) == len(on.given)
     assert not {*given} & {*on.given}
-    # Ids that the copy does not know get producer ids that nobody had.
+    # Transactional ids that the copy does not know get new producer ids.
     new_ids = {producer_id for producer_id, _ in on.given[2:]}
     assert not new_ids & {producer_id for producer_id, _ in given}
 

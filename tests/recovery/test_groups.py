@@ -44,8 +44,8 @@ async def test_groups_stand_where_they_stood_and_members_join_again(
                 stands = await admin.list_consumer_group_offsets("readers")
                 assert stands[place] == OffsetAndMetadata(1)
                 assert (await admin.describe_group("readers")).group_epoch > 1 << 40
-            # The member joins again, and reads again what was committed since.
-            # (What it had fetched before comes first.)
+            # The member joins again, and reads the records again that were committed since.
+            # (The records that it had fetched before come first.)
             async with asyncio.timeout(30):
                 expected = b"0" if lost else b"1"
                 while (await anext(consumer)).value != expected:

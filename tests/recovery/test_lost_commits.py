@@ -35,7 +35,7 @@ async def test_services_whose_logs_were_deleted_are_refused_by_their_own_witness
                 told = await refused(on, name)
                 assert "journal.end says that it went to offset" in told
                 assert "semel recover" in told
-            if name != "coordinator-0":  # What recovers it is tested with its older copies.
+            if name != "coordinator-0":  # The tests of older copies test the recovery.
                 await on.recover(name)
                 await on.cluster.start(name)
                 await work(on, topic)

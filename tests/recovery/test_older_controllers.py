@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from aiosemel import SemelError
-from aiosemel.transactional_producer import TransactionalProducer
+from aiosemel import SemelError, TransactionalProducer
 from recovery.stage import REFUSED, Stage, ended, id_of, refused, stage, stops
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]

@@ -1,4 +1,4 @@
-"""Checks recorded histories of sends, polls and transactions against what Semel promises.
+"""Checks recorded histories of sends, polls and transactions against Semel's guarantees.
 
-`history` says what is recorded, `check` holds it to the rules of `violations`.
+`history` defines the recorded events, `check` holds them to the rules of `violations`.
 """

@@ -39,7 +39,7 @@ def check_torn(facts: Facts) -> list[Violation]:
 
 
 def _missing(facts: Facts, transaction: Transaction, sent: list[Written]) -> list[Written]:
-    """Return what is missing beside visible values, for the attempt that leaves least missing."""
+    """Return the values missing beside visible ones, for the attempt that leaves the fewest."""
     if not transaction.seen:
         return []
     choices = [
@@ -55,7 +55,7 @@ def _is_missing(facts: Facts, written: Written) -> bool:
 
 
 class _Word(NamedTuple):
-    """What someone says of a transaction, and where in the history; -1: in the end."""
+    """A state that an answer or a journal reports of a transaction, and its place; -1: the end."""
 
     state: TransactionState
     who: str
@@ -131,7 +131,7 @@ def _conflict(said: list[_Word]) -> list[_Word]:
         return []
     first = min(definite, key=lambda word: word.since)
     undecided = (TransactionState.ONGOING, TransactionState.PREPARED)
-    # Asked after the decision was known, nobody may call it undecided.
+    # An answer to a question after the decision was known may not call it undecided.
     late = [word for word in said if word.state in undecided and word.until > first.since]
     return [first, late[0]] if late else []
 
@@ -176,7 +176,7 @@ def _keeps_markers(facts: Facts, partition: Partition) -> bool:
 
 
 def check_foreign_ends(facts: Facts) -> list[Violation]:
-    """C17: what ended a transaction that its own client did not ask to end so."""
+    """C17: the ends of transactions that differ from the end that their own client asked for."""
     found: list[Violation] = []
     for writer, state, reason, op in _told(facts):
         unit = facts.transactions.unit_of(writer)

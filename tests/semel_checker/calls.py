@@ -1,4 +1,4 @@
-"""Operations with their returns: what a history's pairs of events are once they are joined."""
+"""Operations with their returns: a history's pairs of events, joined."""
 
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -32,7 +32,7 @@ class Calls:
     by_kind: dict[type, list[Call[Any, Any]]] = field(default_factory=dict)
 
     def of(self, operation: type[Op], result: type[Answer]) -> list[Call[Op, Answer]]:
-        """Return the operations of a kind, whose results are of the kind that belongs to it."""
+        """Return the operations of a kind, with results of the kind that belongs to it."""
         found = self.by_kind.get(operation, [])
         for call in found:
             if call.result is not None and type(call.result) is not result:
@@ -40,7 +40,7 @@ class Calls:
         return found
 
     def without_result(self, operation: type[Op]) -> list[Call[Op, None]]:
-        """Return the operations of a kind whose return says nothing but its outcome."""
+        """Return the operations of a kind that returns an outcome and no result."""
         return self.by_kind.get(operation, [])
 
 

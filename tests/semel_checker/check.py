@@ -56,7 +56,7 @@ CHECKS: tuple[Callable[[Facts], list[Violation]], ...] = (
 
 
 def check(history: History) -> list[Violation]:
-    """Return every broken rule, by rule; ValueError for what no recorder writes."""
+    """Return every broken rule, by rule; ValueError for a history that no recorder writes."""
     facts = gather(history)
     found = [violation for each in CHECKS for violation in each(facts)]
     return sorted(found, key=lambda violation: (int(violation.rule[1:]), violation.ops))

@@ -9,7 +9,7 @@ from semel_checker.transactions import Unit
 from semel_checker.violations import Rule, Violation
 
 Graph = dict[Unit, dict[Unit, str]]
-"""From a transaction to those that read a value of it, with the value."""
+"""From a transaction to the transactions that read a value of it, with the value."""
 
 
 def check_cycles(facts: Facts) -> list[Violation]:

@@ -41,7 +41,7 @@ class Written(NamedTuple):
 
     @property
     def writer(self) -> Writer:
-        """Who sent it."""
+        """The process that sent it."""
         return self.call.operation.writer
 
     @property
@@ -54,7 +54,7 @@ class Written(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What a poll got of one partition, with the poll."""
+    """The records that a poll got of one partition, with the poll."""
 
     call: Call[Poll, Polled]
     read: PartitionRead
@@ -81,11 +81,11 @@ class Reading(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class PartitionLog:
-    """What is known of a partition's log, from everyone who sent to it or read it."""
+    """The facts about a partition's log, from all its senders and readers."""
 
     values: dict[int, set[str]] = field(default_factory=dict)
     visible: dict[int, str] = field(default_factory=dict)
-    """What was read committed, by anyone."""
+    """Values that any committed reader has read."""
     offsets: list[int] = field(default_factory=list)
     """The keys of `values`, in order."""
     visible_offsets: list[int] = field(default_factory=list)
@@ -122,19 +122,19 @@ class Facts:
                 yield index, what
 
     def log(self, partition: Partition) -> PartitionLog:
-        """Return what is known of a partition."""
+        """Return the facts about a partition's log."""
         return self.logs.get(partition) or PartitionLog()
 
     def transaction_of(self, written: Written) -> Transaction | None:
-        """Return what a record is part of; None outside of transactions."""
+        """Return the transaction of a record; None outside of transactions."""
         return self.transactions.of(written.writer) if written.transactional else None
 
     def state_of(self, written: Written) -> TransactionState | None:
-        """Return what became of a record: COMMITTED, ABORTED or None, unknown."""
+        """Return the outcome of a record: COMMITTED, ABORTED or None, unknown."""
         return self.states[written.record.value]
 
     def is_visible(self, written: Written) -> bool:
-        """Tell whether anyone read it committed."""
+        """Tell whether a committed reader has read it."""
         return written.record.value in self.visible
 
     def in_final(self, value: str) -> int | None:
@@ -282,7 +282,7 @@ def _fill_keys(facts: Facts) -> None:
             for value in sorted(log.values[offset]):
                 _add_key(facts, log, value, offset)
     for value, written in facts.written.items():
-        # A tombstone of which nobody learned where it is, and which nobody has read, may have gone.
+        # Compaction may have taken a tombstone of unknown offset that no reader has seen.
         if written.offset is None and written.record.tombstone:
             _add_key(facts, facts.log(written.partition), value, UNKNOWN_OFFSET)
 

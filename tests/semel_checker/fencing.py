@@ -1,4 +1,4 @@
-"""Fences (C16): what an older epoch asks for after its successor began has no effect."""
+"""Fences (C16): a request of an older epoch after its successor began has no effect."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
@@ -58,7 +58,7 @@ def check_fences(facts: Facts) -> list[Violation]:
 
 
 def _late_commits(facts: Facts, begun: _Epochs[int]) -> Iterator[Violation]:
-    """An epoch whose commits were all asked for after its successor began has not committed."""
+    """An epoch has not committed if it asked for its first commit after its successor began."""
     for transaction in facts.transactions.units.values():
         unit = transaction.unit
         if not isinstance(unit, Writer) or not transaction.attempts:
@@ -81,9 +81,9 @@ def _late_records(facts: Facts, begun: _Epochs[int]) -> Iterator[Violation]:
 
 
 def _late_answers(facts: Facts) -> Iterator[Violation]:
-    """Who has stored a newer epoch takes nothing of an older one.
+    """A participant that has stored a newer epoch takes nothing of an older one.
 
-    Before that, a participant may: it learns of the fence with the marker, or by asking.
+    Before that, it may: it learns of the fence with the marker, or by asking.
     """
     sends = [
         (call, call.operation.writer)
@@ -129,14 +129,14 @@ def _shared_epochs(facts: Facts) -> Iterator[Violation]:
 
 
 class _Owner(NamedTuple):
-    """Who a partition of a group was given to last, as far as members know."""
+    """The last owner of a partition of a group, as far as members know."""
 
     member: str
     member_epoch: int
 
 
 def check_members(facts: Facts) -> list[Violation]:
-    """C16 for members: who lost a partition to another commits no offset for it."""
+    """C16 for members: a member that lost a partition to another commits no offset for it."""
     commits = facts.calls.without_result(CommitOffsets)
     steps: list[tuple[int, Assigned | int]] = [
         *facts.observed(Assigned),

@@ -1,7 +1,7 @@
 """Consumer groups (C13, C14, C15): offsets are part of transactions, a record is taken once.
 
 Where an operator has reset a group's offsets, or a member commits outside of transactions, repeats
-are what was asked for: C14 and C15 leave those out.
+are operators' wishes: C14 and C15 leave them out.
 """
 
 from bisect import bisect_left, bisect_right
@@ -53,7 +53,7 @@ class _Fetch(NamedTuple):
 
 
 def check_group_offsets(facts: Facts) -> list[Violation]:
-    """C13: who asks is told the latest offset whose transaction committed."""
+    """C13: a fetch of offsets returns the latest offset of a committed transaction."""
     fetches = _fetches(facts)
     found: list[Violation] = []
     for place, commits in _commits(facts).items():
@@ -154,7 +154,7 @@ def _later(one: _Commit, other: _Commit) -> _Commit:
 
 
 def check_consumption(facts: Facts) -> list[Violation]:
-    """C14 for what was consumed twice, C13 for what was passed over."""
+    """C14 for records that were consumed twice, C13 for records that were passed over."""
     found: list[Violation] = []
     for place, commits in _commits(facts).items():
         if any(commit.call.operation.writer is None for commit in commits):
@@ -234,7 +234,7 @@ def check_balance(facts: Facts) -> list[Violation]:
 
 
 Outputs = dict[int, list[Written]]
-"""What was derived of the records of a partition, by their offsets."""
+"""The records that were derived of the records of a partition, by their offsets."""
 
 
 def _outputs(facts: Facts) -> dict[Place, Outputs]:

@@ -1,8 +1,8 @@
-"""What is recorded of a run: every operation of every client, every fault, and what was left.
+"""The history of a run: every operation of every client, every fault, and the final state.
 
 A history is a list of events in the order in which they happened. An operation is two events:
 `Invoked`, and `Returned` with the same number. One that never returns (its process died) is as good
-as one whose outcome is `UNKNOWN`. What a recorder must keep to:
+as one with the outcome `UNKNOWN`. A recorder must obey these rules:
 
 - It appends `Invoked` before the first byte leaves, and `Returned` after the answer has come: an
   operation takes effect somewhere between the two, and the checks rest on nothing else.
@@ -48,7 +48,7 @@ class Event:
     at_ms: int
     """Of the run's own clock; only time-outs and progress are measured with it."""
     process: str
-    """Who saw it: a client, the harness."""
+    """The process that saw it: a client, the harness."""
     what: Invoked | Returned | Observation
 
 

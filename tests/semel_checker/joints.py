@@ -1,6 +1,6 @@
 """Joint transactions: a version is committed once (C19), and by a run that is not fenced (C16).
 
-Nobody is heard under an id that is somebody else's (C17).
+Semel answers no caller under the id of another owner (C17).
 """
 
 from bisect import bisect_left
@@ -55,7 +55,7 @@ def check_joint_commits(facts: Facts) -> list[Violation]:
 
 
 def check_joins(facts: Facts) -> list[Violation]:
-    """C19: whoever joins is told that the version is committed if, and only if, it is."""
+    """C19: a join is told that the version is committed if, and only if, it is."""
     ends = [end for end in facts.calls.of(EndJoint, JointEnded) if end.operation.commit]
     asked = _Highest((end.invoked, end.operation.joint) for end in ends)
     decided = _Highest(
@@ -79,7 +79,7 @@ def check_joins(facts: Facts) -> list[Violation]:
 
 
 def check_joint_runs(facts: Facts) -> list[Violation]:
-    """C16 for runs: once a newer run has joined, the one before commits nothing any more.
+    """C16 for runs: once a newer run has joined, the one before commits nothing.
 
     Runs are ordered by first sight: a run is newer if it asked to join after the other had joined.
     """
@@ -106,7 +106,7 @@ def check_joint_runs(facts: Facts) -> list[Violation]:
 
 
 def check_joint_owners(facts: Facts) -> list[Violation]:
-    """C17: an id has one owner, the first who was heard; nobody in these histories resets one."""
+    """C17: an id has one owner, the first caller; no operator resets it in these histories."""
     heard: list[Call[Any, Any]] = []
     heard += facts.calls.of(JoinTransaction, Joined)
     heard += (end for end in facts.calls.of(EndJoint, JointEnded) if end.operation.commit)

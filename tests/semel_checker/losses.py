@@ -21,7 +21,7 @@ class Loss(NamedTuple):
 
 
 def check_losses(facts: Facts) -> list[Violation]:
-    """C5, C6 and C20: what was lost, each value under one rule; C22: which part of all it is."""
+    """C5, C6 and C20: the lost values, each under one rule; C22: their share of all values."""
     lost = list(losses(facts))
     found = [
         facts.violation(loss.rule, f"{loss.written} {loss.why}", loss.written.call) for loss in lost
@@ -64,7 +64,7 @@ def _lost(facts: Facts, written: Written, last_crash: int) -> Loss:
 
 
 def _covered(facts: Facts) -> dict[Partition, int]:
-    """Return how far anyone got who reads committed from a partition's start."""
+    """Return how far the committed readers got that read from a partition's start."""
     found: dict[Partition, int] = {}
     for reading in sorted(
         (r for r in facts.readings if r.committed and r.start is not None),

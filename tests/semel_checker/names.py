@@ -44,14 +44,14 @@ class Outcome(StrEnum):
 
 
 class Isolation(StrEnum):
-    """What a reader is shown."""
+    """The records that a reader sees."""
 
     READ_COMMITTED = "READ_COMMITTED"
     READ_UNCOMMITTED = "READ_UNCOMMITTED"
 
 
 class TransactionState(StrEnum):
-    """What a transaction's coordinator, or whoever asked it, says of it."""
+    """The state of a transaction, as its coordinator reports it."""
 
     COMMITTED = "COMMITTED"
     ABORTED = "ABORTED"

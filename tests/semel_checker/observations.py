@@ -1,4 +1,4 @@
-"""What a recorder sees beside operations: the run, assignments, faults, and what was left."""
+"""The events of a history beside operations: the run, assignments, faults, and the final state."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,7 +10,7 @@ from semel_checker.operations import GroupOffset, PolledRecord
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarted:
-    """The first event: what the run is, and what it is held to."""
+    """The first event: the name of the run, and its limits."""
 
     name: str
     """Says how to run it again: the seed of a simulation, the command of a chaos run."""
@@ -35,7 +35,7 @@ class TopicMade:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assigned:
-    """A member of a group learned what it may consume: all of it, not a difference."""
+    """A member of a group learned its partitions: all of them, not a difference."""
 
     consumer: str
     group: str
@@ -53,7 +53,7 @@ class Positioned:
 
 
 class FaultKind(StrEnum):
-    """What is done to a cluster."""
+    """The kinds of faults of a cluster."""
 
     KILL = "KILL"
     POWER_LOSS = "POWER_LOSS"
@@ -106,7 +106,7 @@ class FaultsOver:
     """No fault is active and none follows; the run now writes to every partition once more."""
 
 
-# --- What was left -------------------------------------------------------------------------------
+# --- The final state -----------------------------------------------------------------------------
 
 
 class StoredRecord(NamedTuple):
@@ -151,7 +151,7 @@ class FinalPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinalGroup:
-    """A group's offsets, and whose offsets are still pending."""
+    """A group's offsets, and the writers with pending offsets."""
 
     group: str
     offsets: tuple[GroupOffset, ...]
@@ -160,7 +160,7 @@ class FinalGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinalTransaction:
-    """What a coordinator's journal says of a transaction."""
+    """The state of a transaction in its coordinator's journal."""
 
     writer: Writer
     state: TransactionState

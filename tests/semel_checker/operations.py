@@ -1,4 +1,4 @@
-"""What clients ask for, and what they are answered."""
+"""The operations of clients, and their results."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -71,7 +71,7 @@ class Poll:
     """Unique for each consumer object."""
     isolation: Isolation
     transaction: Writer | None = None
-    """The transaction that consumes what is polled, where it is known already."""
+    """The transaction that consumes the polled records, where it is known already."""
 
 
 class PolledRecord(NamedTuple):
@@ -83,7 +83,7 @@ class PolledRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionRead:
-    """What one poll got of one partition."""
+    """The records that one poll got of one partition."""
 
     partition: Partition
     position: int | None
@@ -95,7 +95,7 @@ class PartitionRead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Polled:
-    """What a poll got: partitions without records too, if their positions moved."""
+    """The records of a poll: partitions without records too, if their positions moved."""
 
     reads: tuple[PartitionRead, ...]
 
@@ -106,7 +106,7 @@ class OffsetCommit(NamedTuple):
     partition: Partition
     offset: int
     consumed_from: int | None = None
-    """The first offset of what was consumed: [consumed_from, offset). None: unknown."""
+    """The first offset of the consumed records: [consumed_from, offset). None: unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +155,7 @@ class EndTransaction:
     writer: Writer
     commit: bool
     successor: Writer | None = None
-    """Who completes a prepared transaction of another."""
+    """The writer that completes a prepared transaction of another."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +174,7 @@ class AskOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeTold:
-    """What the coordinator says of a transaction."""
+    """The coordinator's answer about a transaction."""
 
     state: TransactionState
     reason: AbortReason | None = None
@@ -227,7 +227,7 @@ class EndByOperator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteRecords:
-    """Delete what is below an offset; returns nothing."""
+    """Delete the records below an offset; returns nothing."""
 
     partition: Partition
     before_offset: int

@@ -10,11 +10,11 @@ from semel_checker.operations import Send, Sent
 from semel_checker.violations import Rule, Violation
 
 NO_PRODUCER_ID = 0
-"""Of sends without idempotence, whose order nothing keeps."""
+"""Sends without idempotence, which no rule keeps in order."""
 
 
 def check_polls(facts: Facts) -> list[Violation]:
-    """C7, and C11 where what was left out had been seen before."""
+    """C7, and C11 if an earlier poll had seen the record that was left out."""
     seen = _first_seen(facts)
     found: list[Violation] = []
     for reading in facts.readings:

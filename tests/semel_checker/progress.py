@@ -29,8 +29,8 @@ def check_log_offsets(facts: Facts) -> list[Violation]:
         if call.result is not None:
             probes.setdefault(call.operation.partition, []).append(call)
     found: list[Violation] = []
-    for each in probes.values():
-        found += _check_probes(facts, each)
+    for probe in probes.values():
+        found += _check_probes(facts, probe)
     found += _check_readings(facts, probes)
     for final in facts.finals.values():
         found += _check_final(facts, final)
@@ -112,7 +112,7 @@ def first_open(facts: Facts, final: FinalPartition) -> int | None:
 
 
 def check_hanging(facts: Facts) -> list[Violation]:
-    """C18: no transaction is open longer than its time-out, but for the time of faults."""
+    """C18: no transaction is open longer than its time-out; the time of faults does not count."""
     started = next((start for _, start in facts.observed(RunStarted)), None)
     if started is None:
         return []

@@ -1,4 +1,4 @@
-"""Single values (C1, C2, C3, C4, C12): what was read was sent, committed, and is at one place."""
+"""Single values (C1, C2, C3, C4, C12): each value read was sent, committed, and has one place."""
 
 from semel_checker.facts import Facts, Reading, Written
 from semel_checker.names import Outcome, Partition, TransactionState, Writer

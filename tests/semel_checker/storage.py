@@ -1,7 +1,7 @@
 """Histories as JSON lines: one event a line, the same bytes for the same history on any machine.
 
-Classes are named in `type`; named tuples are lists, in the order of their fields. What is read is
-checked against the events' own types, so a history of another version is refused, not misread.
+Classes are named in `type`; named tuples are lists, in the order of their fields. The reader checks
+each line against the events' own types, so it refuses a history of another version.
 """
 
 import json
@@ -15,7 +15,7 @@ from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 from semel_checker.history import Event, History
 
-# What JSON gives, and what a field's type is: only `_decoder` looks into either.
+# A value of JSON, and the type of a field: only `_decoder` looks into either.
 Found = Any
 Hint = Any
 Decoder = Callable[[Found], Any]
@@ -28,7 +28,7 @@ def write_history(path: Path, history: History) -> None:
 
 
 def read_history(path: Path) -> list[Event]:
-    """Read a history that was stored; ValueError for what is none."""
+    """Read a history that was stored; ValueError if the file is no history."""
     with path.open(encoding="utf-8") as file:
         return from_lines(file)
 
@@ -65,7 +65,7 @@ def _field_names(kind: type) -> tuple[str, ...]:
 
 @cache
 def _decoder(hint: Hint) -> Decoder:
-    """Return what builds a value of a type from its JSON."""
+    """Return the function that builds a value of a type from its JSON."""
     origin: object = get_origin(hint)
     if origin in (Union, UnionType):
         return _union_decoder(get_args(hint))
@@ -82,9 +82,9 @@ def _decoder(hint: Hint) -> Decoder:
 
 
 def _union_decoder(members: tuple[Any, ...]) -> Decoder:
-    classes: list[Hint] = [each for each in members if is_dataclass(each)]
+    classes: list[Hint] = [member for member in members if is_dataclass(member)]
     kinds = {each.__name__: _decoder(each) for each in classes}
-    others = [each for each in members if each is not NoneType and not is_dataclass(each)]
+    others = [member for member in members if member is not NoneType and not is_dataclass(member)]
     assert len(others) <= 1, "a union is told apart by its members' names"
     other = _decoder(others[0]) if others else None
 

@@ -1,7 +1,7 @@
-"""What became of each transaction, as far as its clients, its coordinator and its readers tell.
+"""The outcome of each transaction, as far as its clients, its coordinator and its readers tell.
 
-A unit is what is decided at once: a transaction of one writer, or a joint transaction with all its
-writers. A commit attempt names the writers whose records it would commit.
+A unit is decided at once: a transaction of one writer, or a joint transaction with all its writers.
+A commit attempt names the writers of the records that it would commit.
 """
 
 from collections.abc import Iterable
@@ -38,18 +38,18 @@ class Attempt(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class Transaction:
-    """A unit, and what is known of it."""
+    """A unit, and the facts about it."""
 
     unit: Unit
     attempts: list[Attempt] = field(default_factory=list)
     abort_asked: list[int] = field(default_factory=list)
     """Operations that asked to abort it."""
     aborted_by: list[int] = field(default_factory=list)
-    """Operations whose answer says that it is aborted."""
+    """Operations with an answer that it is aborted."""
     told: dict[Writer, TransactionState] = field(default_factory=dict)
     """COMMITTED or ABORTED, as the coordinator said."""
     seen: set[Writer] = field(default_factory=set)
-    """Writers of whom a value was read committed."""
+    """Writers with a value that a committed reader has read."""
 
     @property
     def commit_invoked(self) -> int | None:
@@ -63,7 +63,7 @@ class Transaction:
 
     @property
     def state(self) -> TransactionState | None:
-        """COMMITTED, ABORTED, or None if nobody can tell."""
+        """COMMITTED, ABORTED, or None if the history does not tell."""
         if self.committed_by:
             return TransactionState.COMMITTED
         if not self.attempts or self.aborted_by:
@@ -77,7 +77,7 @@ class Transaction:
 
     @property
     def offered(self) -> list[frozenset[Writer]]:
-        """The sets of writers whose commit was asked for and not refused.
+        """The sets of writers with a commit attempt that was not refused.
 
         Success may be the answer to an earlier attempt, whose own answer was lost.
         """
@@ -108,12 +108,12 @@ class Transactions:
 
     units: dict[Unit, Transaction]
     joints: dict[Writer, Joint]
-    """Whose writer is one of a joint transaction."""
+    """The joint transactions of writers that belong to one."""
     first_ended: dict[int, int]
     """By producer id: the lowest epoch whose transaction was asked to end."""
 
     def unit_of(self, writer: Writer) -> Unit:
-        """Return what a writer's records are decided with."""
+        """Return the unit that decides a writer's records."""
         return self.joints.get(writer, writer)
 
     def of(self, writer: Writer) -> Transaction:
@@ -122,7 +122,7 @@ class Transactions:
         return self.units.setdefault(unit, Transaction(unit=unit))
 
     def state_of(self, writer: Writer) -> TransactionState | None:
-        """Return what became of a writer's records: COMMITTED, ABORTED or None, unknown."""
+        """Return the outcome of a writer's records: COMMITTED, ABORTED or None, unknown."""
         return self.of(writer).state_of(writer)
 
     def earlier_end(self, writer: Writer) -> bool:

@@ -1,4 +1,4 @@
-"""What an answer says must be on disk by then: nothing leaves a service that a crash could undo."""
+"""Each fact in an answer must be on disk: no answer depends on state that a crash undoes."""
 
 from typing import Any
 
@@ -16,11 +16,11 @@ from simulation.world import Life
 _COMMIT = participants.TRANSACTION_RESULT_COMMIT
 
 Pending = tuple[Transaction, TopicPartition]
-"""A transaction that is open in a group, and what it may move."""
+"""A transaction that is open in a group, and the partition whose offset it may move."""
 
 
 class Answers:
-    """Compares each answer with what its service has on disk."""
+    """Compares each answer with its service's state on disk."""
 
     def __init__(self, invariants: Invariants) -> None:
         self._invariants = invariants
@@ -28,10 +28,10 @@ class Answers:
         """Epochs of producer ids that were on disk when they were answered first."""
 
     def arrived(self, service: str, life: Life, request: Message) -> object:
-        """Return what is on disk when a request comes, as far as its answer must keep to it."""
+        """Return the facts on disk when a request comes, as far as its answer must keep to them."""
         match request:
             case participants.WriteTxnMarkersRequest() if not self._invariants.owns_disk(life):
-                return {}  # It lingers: it may repeat what it answered once, and can write nothing.
+                return {}  # It lingers: it may repeat an earlier answer, and can write nothing.
             case participants.WriteTxnMarkersRequest():
                 return dict(self._invariants.durable(service).coordinators_heard)
             case group.FetchOffsetsRequest(require_stable=True):
@@ -75,21 +75,25 @@ class Answers:
     # -- brokers and groups ----------------------------------------------------------------------
 
     def _produce(self, durable: Durable, response: broker.ProduceResponse) -> None:
-        for each in response.partitions:
-            if not each.HasField("error"):
-                end = durable.log_ends.get(durable.logs[each.topic_id, each.partition], 0)
-                self._check(each.base_offset < end, f"{each} was answered, on disk is {end}")
+        for partition in response.partitions:
+            if not partition.HasField("error"):
+                end = durable.log_ends.get(durable.logs[partition.topic_id, partition.partition], 0)
+                self._check(
+                    partition.base_offset < end, f"{partition} was answered, on disk is {end}"
+                )
 
     def _fetch(self, durable: Durable, response: broker.FetchResponse) -> None:
-        for each in response.partitions:
-            if each.HasField("error"):
+        for partition in response.partitions:
+            if partition.HasField("error"):
                 continue
-            log = durable.logs[each.topic_id, each.partition]
+            log = durable.logs[partition.topic_id, partition.partition]
             end, stable = durable.log_ends.get(log, 0), durable.stable.get(log, 0)
-            text = f"{log}: {each.high_watermark} was answered as end, on disk is {end}"
-            self._check(each.high_watermark <= end, text)
-            text = f"{log}: {each.last_stable_offset} was answered as stable, on disk is {stable}"
-            self._check(each.last_stable_offset <= stable, text)
+            text = f"{log}: {partition.high_watermark} was answered as end, on disk is {end}"
+            self._check(partition.high_watermark <= end, text)
+            text = (
+                f"{log}: {partition.last_stable_offset} was answered as stable, on disk is {stable}"
+            )
+            self._check(partition.last_stable_offset <= stable, text)
 
     def _markers(
         self,
@@ -101,7 +105,7 @@ class Answers:
         for marker, result in zip(request.markers, response.results, strict=True):
             newest = heard.get(transaction_log_partition_of(marker.producer_id), -1)
             deposed = marker.coordinator_epoch < newest
-            refused = {each.participant.SerializeToString() for each in result.errors}
+            refused = {error.participant.SerializeToString() for error in result.errors}
             for name, log in _logs_of(durable, marker.participants):
                 if name.SerializeToString() not in refused:
                     text = f"coordinator epoch {marker.coordinator_epoch} is taken after {newest}"
@@ -122,8 +126,8 @@ class Answers:
             return  # A repeat may be answered when its member has lost the partition.
         held = held_before | _held(durable, request)
         for topic in request.topics:
-            for each in topic.partitions:
-                place = TopicPartition(topic.topic_id, each.partition)
+            for partition in topic.partitions:
+                place = TopicPartition(topic.topic_id, partition.partition)
                 self._check(not topic.topic_id or place in held, f"{text}: {place} is not held")
 
     def _fetched(
@@ -135,9 +139,11 @@ class Answers:
     ) -> None:
         pending = pending_before & _pending(durable, request.group_id)
         unstable = {place for _, place in pending}
-        for each in response.offsets:
-            stable = each.HasField("error") or (each.topic_id, each.partition) not in unstable
-            self._check(stable, f"{each.topic}-{each.partition} is told, a transaction may move it")
+        for offset in response.offsets:
+            stable = offset.HasField("error") or (offset.topic_id, offset.partition) not in unstable
+            self._check(
+                stable, f"{offset.topic}-{offset.partition} is told, a transaction may move it"
+            )
 
     # -- coordinators ----------------------------------------------------------------------------
 

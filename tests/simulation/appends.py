@@ -54,7 +54,7 @@ class Appender:
         return self._left <= 0
 
     async def run(self, client: RecordedClient, random: Random) -> None:
-        """Append again and again; whatever goes wrong, read again what is there."""
+        """Append again and again; after any error, read the records again."""
         while not self.done:
             try:
                 await self._append(client, random)

@@ -1,10 +1,10 @@
-"""A client that somebody wrote by hand, from the protos: it does what the SDK never does.
+"""A client written from the protos alone: it makes calls that the SDK never makes.
 
-It ends transactions by what is registered, as Kafka's clients do; it commits without waiting for
-the answers to what it sent, naming nobody; it moves a group several times in a transaction, and
-outside of it meanwhile; it sends another record under a sequence that is used; and now and then it
-makes an epoch up, moves a group when its transaction has ended, or moves one as a member in a
-partition that it does not hold.
+It ends transactions for the registered participants, as Kafka's clients do; it commits without
+waiting for the answers to its sends, and names no participant; it moves a group several times in a
+transaction, and outside of it meanwhile; it sends another record under a sequence that is used; and
+now and then it makes an epoch up, moves a group when its transaction has ended, or moves one as a
+member in a partition that it does not hold.
 """
 
 from contextlib import AbstractContextManager, suppress
@@ -22,7 +22,7 @@ from semel_checker.operations import (
 )
 
 from aiosemel import ProducerFencedError, SemelError
-from aiosemel._retry import Deadline
+from aiosemel._cluster.retry import Deadline
 from aiosemel.errors import (
     AbortableTransactionError,
     OutOfOrderSequenceNumberError,
@@ -161,7 +161,7 @@ class ByHand:
 
 
 class Hand:
-    """One producer: requests, and what is to be remembered between them."""
+    """One producer: its requests, and its state between them."""
 
     def __init__(self, client: RecordedClient, instance_id: str, trace: Trace) -> None:
         self.process = client.process
@@ -236,7 +236,7 @@ class Hand:
     def make_up(self, partition: int, epochs_ahead: int) -> None:
         """Send a record in an epoch that will never come, of which the history knows nothing.
 
-        Nobody promises anything of it, but that no committed read sees it.
+        Semel only promises that no committed read sees it.
         """
         epoch = self._writer.producer_epoch + epochs_ahead
         request = self._request(partition, f"{MADE_UP}-{epoch}", epoch, sequence=0)
@@ -283,8 +283,8 @@ class Hand:
         result: participants.TransactionResult.ValueType,
         named: participants.Participants | None,
     ) -> None:
-        """End the transaction; without names, for those that are registered."""
-        # A commit that names nobody commits nothing.
+        """End the transaction; without names, for the registered participants."""
+        # A commit that names no participant commits nothing.
         commits = result == _COMMIT and named is None
         operation = EndTransaction(writer=self._writer, commit=commits)
         op = self._recorder.invoked(self.process, operation)

@@ -1,6 +1,6 @@
-"""What must hold whenever compaction has changed the store, of what is durable there.
+"""Invariants of the durable batches, checked after every change that compaction makes.
 
-It is told of every rewrite at the moment when it is on disk, with the batches before and after. It
+The check sees every rewrite at the moment when it is on disk, with the batches before and after. It
 knows outcomes from the durable records of the journal, and asks neither the machine nor the rules
 of compaction.
 """
@@ -12,12 +12,12 @@ from typing import NamedTuple
 from semel.common.v1.records_pb2 import RecordBatch
 from semel_broker.machine import BrokerMachine
 from semel_broker.machine.gaps import is_allowed
-from semel_broker.machine.log import PartitionLog
+from semel_broker.machine.partition_log import PartitionLog
 from semel_broker.machine.records import LogCompacted
-from semel_broker.stored import read_batch
-from semel_common.batches import decode_records
+from semel_broker.storage.stored_batches import read_batch
+from semel_common.record_batches.batches import decode_records
 from semel_runtime.clock import Clock
-from semel_runtime.journal.base import StoredBatch
+from semel_runtime.journal.contract import StoredBatch
 
 TABLE = "table"
 """The topic that is compacted, all the time."""
@@ -44,7 +44,7 @@ class _Stored(NamedTuple):
 
 
 class _Shown(NamedTuple):
-    """What a clock may have shown."""
+    """The range of times that a clock may have shown."""
 
     earliest_ms: int
     latest_ms: int
@@ -76,7 +76,7 @@ class CompactionWatch:
         """When the clock was set, and by how much."""
 
     def clock_set(self, by_ms: int) -> None:
-        """Be told that the clock goes before or after what it was."""
+        """Be told that the clock was set forward or back."""
         self._set.append((asyncio.get_running_loop().time(), by_ms))
 
     def rewritten(
@@ -104,16 +104,16 @@ class CompactionWatch:
         _check_markers(log_id, was, left, shown, check)
 
     def compacted(self, end: LogCompacted, batches: Iterable[StoredBatch], check: Check) -> None:
-        """Be told that the end of a pass is on disk: nobody knows any more what was aborted."""
+        """Be told that the end of a pass is on disk: the broker forgets the aborted batches."""
         aborted = [
-            each.base_offset
-            for each in batches
-            if each.base_offset < end.upto and self._is_aborted(end.log_id, read_batch(each))
+            batch.base_offset
+            for batch in batches
+            if batch.base_offset < end.upto and self._is_aborted(end.log_id, read_batch(batch))
         ]
         check(not aborted, f"compaction of log {end.log_id} has kept what was aborted: {aborted}")
 
     def _shown(self) -> "_Shown":
-        """Return what the clock may have shown when this write was decided."""
+        """Return the times that the clock may have shown when this write was decided."""
         since = asyncio.get_running_loop().time() - _UNDER_WAY_S
         shown_ms = [self._clock.now_ms()]
         for at, by_ms in reversed(self._set):
@@ -143,10 +143,10 @@ class CompactionWatch:
 def _check_gaps(log: PartitionLog, batches: Sequence[StoredBatch], check: Check) -> None:
     """Check that a log knows each gap between its batches, from its start on."""
     at = log.log_start_offset
-    for each in batches:
-        known = at >= each.base_offset or is_allowed(log.gaps, at, each.base_offset)
-        check(known, f"log {log.log_id} has a gap from {at} to {each.base_offset}, unknown")
-        at = max(at, each.base_offset + each.record_count)
+    for batch in batches:
+        known = at >= batch.base_offset or is_allowed(log.gaps, at, batch.base_offset)
+        check(known, f"log {log.log_id} has a gap from {at} to {batch.base_offset}, unknown")
+        at = max(at, batch.base_offset + batch.record_count)
 
 
 def _transaction(batch: RecordBatch) -> Transaction:

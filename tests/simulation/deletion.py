@@ -1,4 +1,4 @@
-"""A topic that keeps little: what is old goes by itself, and somebody deletes from it as well."""
+"""A topic that keeps little: retention deletes its old records, and an operator deletes more."""
 
 from collections.abc import Mapping
 from random import Random
@@ -65,7 +65,7 @@ class Cutter:
         assert start >= below, f"{place} starts at {start}, all below {below} was deleted"
 
     def problems(self, starts: Mapping[TopicPartition, int]) -> list[str]:
-        """Return what was said to be gone and is there in the end."""
+        """Return the records that were deleted and are there in the end."""
         return [
             f"{place} starts at {starts[place]}, everything below {below} was deleted"
             for place, below in self.deleted.items()
@@ -84,11 +84,11 @@ async def offset_of(client: SemelClient, place: TopicPartition, spec: OffsetSpec
 
 
 async def keep_all(operator: SemelClient) -> dict[TopicPartition, int]:
-    """Let the topic keep what is left; return where its partitions start once that holds."""
+    """End the topic's retention; return the log start offsets once all brokers know of it."""
     await operator.admin().incremental_alter_configs(
         CUT_TOPIC, set_configs={"retention.ms": -1}, reset=["segment.ms"]
     )
-    # Every broker has heard of it by then, and has ended what it was at.
+    # Every broker knows of it by then, and has ended its deletion.
     await after(5_000)
     places = [TopicPartition(CUT_TOPIC, at) for at in range(CUT_PARTITIONS)]
     return {place: await offset_of(operator, place, OffsetSpec.EARLIEST) for place in places}

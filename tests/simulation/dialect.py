@@ -1,4 +1,4 @@
-"""How processes of an older release read and write: what they do not know is lost on them."""
+"""Messages as processes of an older release read and write them: they drop unknown fields."""
 
 from collections.abc import Callable
 
@@ -33,7 +33,7 @@ class Dialect:
         return any(map(self._speaks, names))
 
     def through(self, message: Message) -> bytes:
-        """Return what is left of a message when such a process has read or written it."""
+        """Return a message as such a process reads or writes it."""
         older = self._type(message.DESCRIPTOR.full_name).FromString(message.SerializeToString())
         older.DiscardUnknownFields()
         return older.SerializeToString()

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Protocol
 
-from semel_runtime.journal.base import StoredBatch
+from semel_runtime.journal.contract import StoredBatch
 from semel_runtime.testing.journal import MemoryBatchStore, MemoryJournal
 from semel_runtime.testing.volume import MemoryVolume
 from simulation.world import WORLD
@@ -36,7 +36,7 @@ class SimulatedVolume(MemoryVolume):
         await super().write(apply, undo)
 
     def lose_power(self) -> None:
-        """Lose what is not synced, but for some that just made it: of the log, a part is there."""
+        """Lose unsynced writes, except some that were synced just now: a part of the log stays."""
         for _ in range(self._random.randint(0, len(self._waiting))):
             self._sync_one(self._waiting.pop(0))
         if self._undo:
@@ -49,7 +49,7 @@ class SimulatedVolume(MemoryVolume):
 
 
 class Observer(Protocol):
-    """Whoever is told what became durable."""
+    """An observer of the records that became durable."""
 
     def appended(self, at: int, records: int) -> None:
         """Be told of records."""
@@ -63,7 +63,7 @@ class Observer(Protocol):
 
 
 class ObservedJournal(MemoryJournal):
-    """A journal that tells what it has made durable, and where."""
+    """A journal that tells an observer of its durable records, and their places."""
 
     def __init__(self, volume: MemoryVolume, *, service: str, observer: Observer) -> None:
         super().__init__(volume, service=service)

@@ -1,13 +1,13 @@
-"""What one service has on disk, by its journal, over all its lives: records in, facts out."""
+"""The facts that one service has on disk, by its journal's records, over all its lives."""
 
 import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from semel_common import sequences
 from semel_common.ids import TopicPartition
-from semel_coordinator.transactions.machine.joint.entities import (
+from semel_common.record_batches import sequence_numbers
+from semel_coordinator.transactions.machine.joint.joint_entities import (
     JointId,
     JointIdExpired,
     JointPoolShrunk,
@@ -17,15 +17,15 @@ Transaction = tuple[int, int]
 EXPIRATION_MS = 10_500
 """How long idle producers are remembered."""
 _WRITES_NO_MORE = -1
-"""In place of a sequence: what an epoch wrote here was forgotten, so it may write nothing."""
+"""In place of a sequence: the log has forgotten the epoch, so the epoch may write nothing."""
 
 JointFact = JointId | JointPoolShrunk | JointIdExpired
-"""What changes which joint transactions are known."""
+"""The records that change the known joint transactions."""
 
 
 @dataclass(slots=True)
 class Durable:
-    """What one service's journal has said so far, over all its lives."""
+    """The facts in one service's journal so far, over all its lives."""
 
     next_offset: int = 0
     open: dict[tuple[Any, Transaction], int] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class Durable:
     def wrote(
         self, log: object, transaction: Transaction, sequence: int, count: int
     ) -> Iterator[str]:
-        """Note what was written; yield what is wrong: sequences are dense, epochs go forward."""
+        """Note a write; yield its violations: sequences are dense, epochs go forward."""
         producer_id, epoch = transaction
         before, expected = self.sequences.get((log, producer_id), (-1, 0))
         fence = self.fences.get((log, producer_id), 0)
@@ -74,11 +74,11 @@ class Durable:
         if sequence != expected:
             yield f"{transaction} wrote in {log} at sequence {sequence}, not {expected}"
         self._hear(log, producer_id)
-        following = (sequence + count) % sequences.SEQUENCES
+        following = (sequence + count) % sequence_numbers.SEQUENCES
         self.sequences[log, producer_id] = (epoch, following)
 
     def go_on_from(self, other: "Durable", theirs: int, ours: int) -> None:
-        """Know of a log what another service's journal has said of the one that it was."""
+        """Take over the facts of a log from the journal of its former leader."""
         self.log_ends[ours] = other.log_ends.get(theirs, 0)
         for mine, known in (
             (self.stable, other.stable),
@@ -101,7 +101,7 @@ class Durable:
         self.fences[log, producer_id] = max(before, fence)
 
     def forget(self, log: object, producer_id: int) -> Iterator[str]:
-        """Note that a producer was forgotten; yield what is wrong: it was heard of just now.
+        """Note that a producer was forgotten; yield a violation if it wrote just now.
 
         If that was not too early, nothing binds it any more: a zombie that has slept for so long
         may write what its coordinator has aborted long ago. Clocks that are wrong make it half as
@@ -125,7 +125,7 @@ class Durable:
             self.sequences[log, producer_id] = (current_epoch, _WRITES_NO_MORE)
 
     def joint(self, record: JointFact) -> Iterator[str]:
-        """Note what versions of joint transactions there are; yield what is wrong with them."""
+        """Note the versions of joint transactions; yield their violations."""
         match record:
             case JointId():
                 yield from self._joint_id(record)
@@ -146,10 +146,10 @@ class Durable:
         self.owners[name] = (name, record.owner)
 
     def _joint_expired(self, record: JointIdExpired) -> Iterator[str]:
-        """Note that an id is forgotten; yield what is wrong with that."""
+        """Note that an id is forgotten; yield the violations."""
         name = record.transactional_id
         committed = self.versions[self.owners.pop(name)]
         if committed >= 0:
             yield f"{name}: version {committed} is forgotten"
-        for key in [each for each in self.versions if each[0] == name]:
+        for key in [version for version in self.versions if version[0] == name]:
             del self.versions[key]

@@ -1,4 +1,4 @@
-"""What happens to a cluster and its clients: faults of every kind, drawn from the seed."""
+"""Faults of a cluster and its clients, of every kind, drawn from the seed."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -27,7 +27,7 @@ FAULTS = (12, 20)
 
 @dataclass(slots=True)
 class Targets:
-    """What faults happen to."""
+    """The parts of the cluster that faults hit."""
 
     loop: SimulatedLoop
     network: Network
@@ -36,7 +36,7 @@ class Targets:
     places: Sequence[tuple[str, int]]
     """The partitions of all topics."""
     know_moves: bool
-    """Whether everybody is of a release that knows of moves."""
+    """Whether all processes are of a release that knows of moves."""
     trace: Trace
 
 
@@ -245,14 +245,14 @@ class Faults:
     def _move_groups(self) -> None:
         """Let some groups move to other group coordinators."""
         partitions = self._random.sample(range(GROUP_PARTITIONS), self._random.randint(2, 4))
-        places = [(InternalTopic.CONSUMER_OFFSETS.value, each) for each in partitions]
+        places = [(InternalTopic.CONSUMER_OFFSETS.value, partition) for partition in partitions]
         self._move(places, Role.GROUP_COORDINATOR)
 
     def _move_transactions(self) -> None:
         """Let some transaction-log partitions move to other coordinators; the first one stays."""
         movable = range(1, TRANSACTION_LOG_PARTITIONS)
         partitions = self._random.sample(movable, self._random.randint(1, 3))
-        places = [(InternalTopic.TRANSACTION_STATE.value, each) for each in partitions]
+        places = [(InternalTopic.TRANSACTION_STATE.value, partition) for partition in partitions]
         self._move(places, Role.COORDINATOR)
 
     def _move(self, places: Sequence[tuple[str, int]], role: Role) -> None:

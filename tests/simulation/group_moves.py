@@ -1,7 +1,7 @@
-"""What must hold when groups move: the new leader knows of them what the old one knew at the end.
+"""Invariants of moves of groups: the new leader has the final state of the old one.
 
-What the journals say of groups is one story, whoever writes it, because no two group coordinators
-ever serve a group. Only the copy that a new leader stores is no part of it: it is compared.
+The records about groups form one story over all journals, because no two group coordinators ever
+serve a group. Only the copy that a new leader stores is no part of it: it is compared.
 """
 
 from collections.abc import Callable
@@ -33,11 +33,11 @@ class GroupMovesWatch:
         self._copies: dict[str, dict[int, int]] = {}
         """Partitions that move to each service, with the leader epoch that they leave."""
         self._known: dict[tuple[int, int], object] = {}
-        """What was known of the groups of a partition when it was handed over, by leader epoch."""
+        """The state of the groups of a partition when it was handed over, by leader epoch."""
         self.completed = 0
 
     def durable(self) -> Durable:
-        """Return where a group coordinator's facts go: those of groups are the same for all."""
+        """Return the store of group coordinators' facts: all of them share the facts of groups."""
         facts = self._facts
         return Durable(
             open=facts.open,
@@ -50,7 +50,7 @@ class GroupMovesWatch:
         )
 
     def is_copy(self, name: ServiceName, record: object) -> bool:
-        """See a durable record; answers whether it only repeats what the old leader has said."""
+        """See a durable record; returns whether it only repeats a record of the old leader."""
         copies = self._copies.setdefault(str(name), {})
         match record:
             case GroupsTakenOver():
@@ -90,7 +90,7 @@ def _partition_of(group_id: str) -> int:
 
 
 def _known_of(machine: Any, partition: int) -> object:  # noqa: ANN401 - of three kinds
-    """Return what is known of the groups of a partition, but for its places, and idle times."""
+    """Return the state of the groups of a partition, without places and idle times."""
     return {
         group_id: (
             _members(machine.membership.groups.get(group_id)),
@@ -108,11 +108,11 @@ def _offsets(group: Any) -> object:  # noqa: ANN401 - of the group coordinator
     places = [(at, 0, name) for name, (at, _) in group.committed.items()]
     for held in group.pending.values():
         places += [
-            (at, 1, each.partition) for at, commit in held.commits for each in commit.offsets
+            (at, 1, offset.partition) for at, commit in held.commits for offset in commit.offsets
         ]
     return (
         {name: each for name, (_, each) in group.committed.items()},
         {name: [each for _, each in held.commits] for name, held in group.pending.items()},
         {name: replace(each, last_ended_ms=0) for name, (_, each) in group.producers.items()},
-        [each[1:] for each in sorted(places)],
+        [place[1:] for place in sorted(places)],
     )

@@ -1,13 +1,14 @@
-"""What must hold after every step, of the state in memory and of what is on disk.
+"""The invariants of the state in memory and of the records on disk, checked after every step.
 
-Every record is looked at twice: when it is replayed, with the state it made, and when it is
-durable. What was durable before a crash must be there after it, and a machine that is made from a
-journal must equal the one that wrote it.
+The checks see every record twice: when it is replayed, with the state it made, and when it is
+durable. The records that were durable before a crash must be there after it, and a machine that is
+made from a journal must equal the one that wrote it.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from semel_broker.journal.record_serde import BrokerSerde
 from semel_broker.machine import BrokerMachine
 from semel_broker.machine.records import (
     BatchAppended,
@@ -17,17 +18,17 @@ from semel_broker.machine.records import (
     ProducerFenced,
     ProducerForgotten,
 )
-from semel_broker.serde import BrokerSerde
 from semel_common.ids import NO_PRODUCER_ID
-from semel_coordinator.machine import CoordinatorMachine
-from semel_coordinator.serde import CoordinatorSerde
-from semel_coordinator.transactions.machine.entities import (
+from semel_coordinator.coordinator_machine import CoordinatorMachine
+from semel_coordinator.record_serde import CoordinatorSerde
+from semel_coordinator.transactions.machine.state.entities import (
     DecidedTransaction,
     PreparedTransaction,
     Producer,
 )
-from semel_coordinator.transactions.machine.records import TransactionalIdExpired
-from semel_coordinator.transactions.machine.states import AbortReason, TransactionState
+from semel_coordinator.transactions.machine.state.records import TransactionalIdExpired
+from semel_coordinator.transactions.machine.state.transitions import AbortReason, TransactionState
+from semel_group.journal import GroupSerde
 from semel_group.machine import GroupMachine
 from semel_group.machine.records import (
     ConsumerGroup,
@@ -37,10 +38,9 @@ from semel_group.machine.records import (
     TransactionNeverGiven,
     TxnOffsetsCommitted,
 )
-from semel_group.serde import GroupSerde
 from semel_local.layout import Role, ServiceName
 from semel_runtime.clock import Clock
-from semel_runtime.journal.base import StoredBatch
+from semel_runtime.journal.contract import StoredBatch
 from semel_runtime.participant.coordinator_epochs import CoordinatorEpochSeen
 from simulation.compaction import CompactionWatch
 from simulation.disk import SimulatedVolume
@@ -63,9 +63,9 @@ class Invariants:
     def __init__(self) -> None:
         self.violations: list[str] = []
         self.decided: dict[Transaction, bool] = {}
-        """Whether a transaction commits: what is durable with its coordinator."""
+        """Whether a transaction commits, by the durable decision of its coordinator."""
         self.prepared: dict[Transaction, PreparedTransaction] = {}
-        """What was promised, and to whom, over all time."""
+        """The prepared transactions, each with its owner, over all time."""
         self._durable: dict[str, Durable] = {}
         self._places: dict[str, Place] = {}
         self.moves = Moves(self._places)
@@ -88,7 +88,7 @@ class Invariants:
         return watch
 
     def durable(self, name: str) -> Durable:
-        """Return what a service's journal has said so far."""
+        """Return the facts in a service's journal so far."""
         return self._durable[name]
 
     def owns_disk(self, life: Life) -> bool:
@@ -270,7 +270,7 @@ class Watch:
             known = not member.is_away or not member.held
             self._check(known, f"{member} is away, and holds partitions")
 
-    # -- what is on disk -------------------------------------------------------------------------
+    # -- the disk --------------------------------------------------------------------------------
 
     def _on_durable(self, record: object) -> None:
         self._owner.moves.on_durable(self._name, record, self._check)
@@ -395,7 +395,7 @@ class Watch:
         self._check(key not in self._durable.ended, f"offsets of {key}, which has ended")
         self._durable.open.setdefault(key, 0)
         moved = self._durable.pending.setdefault(key, set())
-        moved.update(each.partition for each in record.offsets)
+        moved.update(offset.partition for offset in record.offsets)
         self._sequence(record.group_id, transaction, record.base_sequence, count=1)
 
     def _close(self, record: TransactionEnded | TransactionNeverGiven) -> None:
@@ -428,7 +428,7 @@ class Watch:
         key = (record.producer_id, record.producer_epoch)
         committed = record.state is TransactionState.PREPARE_COMMIT
         if committed and record.aborting and not record.committing:
-            committed = False  # It names nobody: what was written in it aborts.
+            committed = False  # It names no participant: its records abort.
         before = self._owner.decided.setdefault(key, committed)
         self._check(before == committed, f"{key} was decided twice, differently")
         prepared = self._owner.prepared.get(key)

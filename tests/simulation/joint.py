@@ -1,9 +1,9 @@
 """Joint transactions in a simulation: owners and tasks, as Spark's drivers and task attempts.
 
-The board stands for what such a system has of its own: which version is next, which tasks there
-are to do, and what those that were done handed back. Owners and workers are killed at any step; two
-owners may be at work at once, as when a driver is replaced that is still alive. A task that takes
-too long is given to another worker too, and the owner commits whichever hands in first.
+The board stands for the state that such a system keeps itself: the next version, the open tasks,
+and the receipts of finished tasks. Owners and workers are killed at any step; two owners may be at
+work at once, as when a driver is replaced that is still alive. A task that takes too long is given
+to another worker too, and the owner commits the receipt that comes first.
 """
 
 from collections.abc import Mapping, Sequence
@@ -63,7 +63,7 @@ _GIVE_UP_MS = 12_000
 
 
 class Board(Protocol):
-    """What owners and workers of one id know of one another."""
+    """The state that owners and workers of one id share."""
 
     transactional_id: str
 
@@ -82,7 +82,7 @@ class Board(Protocol):
         ...
 
     def ask_for(self, handle: str, tasks: Sequence[int]) -> None:
-        """Give tasks of a handle to whichever workers come first."""
+        """Give tasks of a handle to the workers that come first."""
         ...
 
     def take(self, random: Random) -> tuple[str, int] | None:
@@ -90,7 +90,7 @@ class Board(Protocol):
         ...
 
     def hand_in(self, handle: str, task: int, receipt: str) -> None:
-        """Keep a receipt, if nobody was faster."""
+        """Keep a receipt, unless another worker was faster."""
         ...
 
     def receipts(self, handle: str) -> Mapping[int, str]:
@@ -148,7 +148,7 @@ class JointOwner:
         return self._board.is_finished
 
     async def run(self, client: RecordedClient, random: Random) -> None:
-        """Do what is left; every attempt is a run of its own."""
+        """Commit the remaining versions; every attempt is a run of its own."""
         while not self.done:
             version = self._board.done + 1
             self._around.transactions += 1
@@ -169,7 +169,7 @@ class JointOwner:
                 self._board.note_done(version)
             if self._board.done and random.random() < _INTRUDER_SHARE:
                 await self._intrude(client)
-            # Whoever has won goes on; whoever has lost leaves it alone for a while.
+            # An owner that has won goes on; an owner that has lost waits for a while.
             await after(random.uniform(0, 500 if committed else 3_000))
 
     async def _intrude(self, client: RecordedClient) -> None:
@@ -198,7 +198,7 @@ class JointOwner:
                 await joint.abort()
                 return False
             if random.random() < _DAWDLE_SHARE and not self._around.calm:
-                # Long enough to time out; then a writer that is late opens the version anew.
+                # Long enough to time out; then a late writer opens the version a second time.
                 await after(random.uniform(1_000, 4_000))
                 self._board.ask_for(text, [random.randrange(TASKS)])
                 await after(random.uniform(0, 300))
@@ -279,9 +279,9 @@ class RecordedJoint:
     async def commit(self, receipts: Sequence[JointReceipt]) -> bool:
         """Commit; asks again until the outcome is known. Returns whether the version is."""
         writers = tuple(
-            Writer(each.producer_id, each.producer_epoch)
-            for each in receipts
-            if not each.already_committed
+            Writer(receipt.producer_id, receipt.producer_epoch)
+            for receipt in receipts
+            if not receipt.already_committed
         )
         records = self._client.records
         operation = EndJoint(joint=self._joint, owner=OWNER, commit=True, writers=writers)
@@ -316,7 +316,7 @@ class RecordedJoint:
 
 
 class RecordedJointWriter:
-    """A writer that writes down that it has joined, and what it sends."""
+    """A writer that records its joins and its sends."""
 
     def __init__(self, client: RecordedClient, handle: JointHandle) -> None:
         self._inner: JointWriter = client.client.join(handle, options=OPTIONS)

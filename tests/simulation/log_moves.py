@@ -1,9 +1,9 @@
-"""What must hold when transactions move: the new leader knows of them what the old one knew.
+"""Invariants of moves of transactions: the new leader has the state of the old one.
 
-What the journals say of transactions is one story, whoever writes it, because no two coordinators
-ever serve a transaction-log partition. Only the copy that a new leader stores is no part of it: it
-is compared. Whoever writes of a partition has raised its coordinator epoch in this life, and has
-not handed it over since.
+The records about transactions form one story over all journals, because no two coordinators ever
+serve a transaction-log partition. Only the copy that a new leader stores is no part of it: it is
+compared. A coordinator that writes records of a partition has raised its coordinator epoch in this
+life, and has not handed it over since.
 """
 
 from collections.abc import Callable
@@ -12,14 +12,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from semel_common.ids import partition_for_id, transaction_log_partition_of
-from semel_coordinator.transactions.machine.entities import Producer
-from semel_coordinator.transactions.machine.joint.entities import (
+from semel_coordinator.transactions.machine.joint.joint_entities import (
     JointId,
     JointIdExpired,
     JointPoolShrunk,
 )
-from semel_coordinator.transactions.machine.partitions import partition_of
-from semel_coordinator.transactions.machine.records import (
+from semel_coordinator.transactions.machine.state.entities import Producer
+from semel_coordinator.transactions.machine.state.record_partitions import partition_of
+from semel_coordinator.transactions.machine.state.records import (
     CoordinatorEpoch,
     TransactionalIdExpired,
     TransactionCompleted,
@@ -46,11 +46,11 @@ class LogMovesWatch:
         self._copies: dict[str, dict[int, int]] = {}
         """Partitions that move to each service, with the leader epoch that they leave."""
         self._known: dict[tuple[int, int], list[object]] = {}
-        """What was known of a partition when it was handed over, by leader epoch."""
+        """The state of a partition when it was handed over, by leader epoch."""
         self.completed = 0
 
     def durable(self) -> Durable:
-        """Return where a coordinator's facts go: those of transactions are the same for all."""
+        """Return the store of coordinators' facts: all of them share the facts of transactions."""
         facts = self._facts
         return Durable(
             epochs=facts.epochs,
@@ -59,7 +59,7 @@ class LogMovesWatch:
         )
 
     def is_copy(self, name: ServiceName, record: object) -> bool:
-        """See a durable record; answers whether it only repeats what the old leader has said."""
+        """See a durable record; returns whether it only repeats a record of the old leader."""
         copies = self._copies.setdefault(str(name), {})
         match record:
             case TransactionLogTakenOver():
@@ -71,7 +71,7 @@ class LogMovesWatch:
         return False
 
     def on_durable(self, claimed: set[int], record: object, check: Check) -> None:
-        """See a durable record that is no copy; ``claimed``: what is served in this life."""
+        """See a durable record that is no copy; ``claimed``: the partitions served in this life."""
         match record:
             case CoordinatorEpoch() | TransactionLogServed():
                 epochs = self._facts.coordinator_epochs
@@ -120,7 +120,7 @@ def _partition_of(record: Any) -> int | None:  # noqa: ANN401 - of any service
 
 
 def _known_of(machine: Any, partition: int) -> list[object]:  # noqa: ANN401 - of three kinds
-    """Return what is known of a partition but its coordinator epoch, and when ids were used."""
+    """Return the state of a partition, without its coordinator epoch and the use times of ids."""
     state = machine.transactions._state
     known = state.known_of(partition, partition_count=TRANSACTION_LOG_PARTITIONS)
     return [

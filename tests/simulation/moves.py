@@ -1,4 +1,4 @@
-"""What must hold when a partition moves: the new leader has on disk what the old one had.
+"""Invariants of moves of partitions: the new leader has all facts of the old one on disk.
 
 The old leader's journal has said what it has taken over all its lives. Nothing of it may be added
 once the partition is handed over, and the new leader goes on from just that.
@@ -27,7 +27,7 @@ class Place:
 
 @dataclass(slots=True)
 class _Known:
-    """What one broker's journal has said of moves."""
+    """The facts about moves in one broker's journal."""
 
     handed_over: set[int] = field(default_factory=set)
     """Logs that it serves no more."""
@@ -97,7 +97,7 @@ class Moves:
 def _stored(volume: SimulatedVolume, log_id: int, start: int) -> dict[int, object]:
     batches = volume.content.batches.get(log_id, [])
     return {
-        each.base_offset: (each.record_count, each.max_timestamp_ms, each.header, each.payload)
-        for each in batches
-        if each.base_offset + each.record_count > start
+        batch.base_offset: (batch.record_count, batch.max_timestamp_ms, batch.header, batch.payload)
+        for batch in batches
+        if batch.base_offset + batch.record_count > start
     }

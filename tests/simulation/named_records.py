@@ -33,12 +33,12 @@ class NamedRecord:
 
     @property
     def stored(self) -> bytes | None:
-        """What is stored as its value."""
+        """The value that is stored."""
         return None if self.tombstone else self.value.encode()
 
     @property
     def headers(self) -> Headers:
-        """What is stored beside it."""
+        """The headers that are stored beside the value."""
         return ((VALUE, self.value.encode()),) if self.tombstone else self.headers_beside
 
     def as_sent(self) -> SentRecord:
@@ -64,7 +64,7 @@ def source_header(group: str, record: ConsumerRecord) -> Headers:
 def read_records(
     records: Sequence[ConsumerRecord], isolation: IsolationLevel
 ) -> tuple[PolledRecord, ...]:
-    """Return records as they stand in a history: what was made up may only be read uncommitted."""
+    """Return records as a history has them: only uncommitted reads may show made-up records."""
     read = map(_read, records)
     if isolation is IsolationLevel.READ_COMMITTED:
         return tuple(read)

@@ -1,7 +1,7 @@
 """The network between processes: every message takes its time, and may be lost, repeated or held.
 
-Requests and answers travel as bytes. What happens to a message is up to the weather on its link,
-from one name to another, one direction at a time. A caller whose request or answer is lost learns
+Requests and answers travel as bytes. The weather on a link, from one name to another, decides the
+fate of each message, one direction at a time. If a request or an answer is lost, its caller learns
 it some time later, or not before its time-out; the handler is then told to stop, as a frame stream
 tells it. A repeated request arrives again later, when the caller may have gone on long ago.
 """
@@ -18,21 +18,21 @@ from google.protobuf.message import Message
 from semel.common.v1.errors_pb2 import Error
 from semel_common.errors import NetworkExceptionError, RequestTimedOutError, SemelError
 from semel_common.wire import status
+from semel_common.wire.messages.message_pieces import Outgoing, message_of
 from semel_common.wire.methods import Method, Req, Res
-from semel_common.wire.pieces import Outgoing, message_of
-from semel_runtime.server.answer import answer
+from semel_runtime.authentication.principal import Origin
 from semel_runtime.server.calls import Call, Endpoint, Handlers
-from semel_runtime.server.principal import Origin
+from semel_runtime.server.handler_call import answer
 from simulation.dialect import Dialect
 from simulation.world import WORLD, Life, SimulatedLoop
 
 Trace = Callable[..., None]
-"""Notes an event: what, then its facts."""
+"""Notes an event: its name, then its facts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weather:
-    """What happens to the messages of a link."""
+    """The delays and losses of the messages of a link."""
 
     delay_ms: tuple[float, float] = (0.1, 0.9)
     slow: float = 0.01
@@ -51,10 +51,10 @@ CUT = Weather(lost=1.0)
 
 
 class Observer(Protocol):
-    """Sees what comes to services, and what leaves them."""
+    """Sees the requests to services, and their answers."""
 
     def arrived(self, service: str, life: Life, request: Message) -> object:
-        """See a request. What is returned is given back with its answer."""
+        """See a request. `answered` gets the result, with the answer."""
         ...
 
     def answered(self, service: str, request: Message, response: Message, seen: object) -> None:
@@ -72,7 +72,7 @@ class _Nobody:
 
 @dataclass(slots=True)
 class Server:
-    """Who answers at an address."""
+    """The process that answers at an address."""
 
     name: str
     life: Life
@@ -114,12 +114,12 @@ class Network:
         self.general = FAIR
         """The weather of links that have none of their own."""
         self.failures: list[str] = []
-        """What no handler should ever do."""
+        """Errors that no handler should ever raise."""
         self.observer: Observer = _Nobody()
         self.dialect: Dialect | None = None
         """Of those processes that are of an older release."""
 
-    # -- who is where ----------------------------------------------------------------------------
+    # -- addresses -------------------------------------------------------------------------------
 
     def serve(self, address: str, name: str, life: Life, handlers: Handlers) -> None:
         """Let a process answer at an address."""
@@ -127,7 +127,7 @@ class Network:
         self._names[address] = name
 
     def leave(self, address: str, life: Life) -> None:
-        """Let nobody answer there, and tell those who wait for an answer, or let them wait."""
+        """Take a process off its address; its callers get an error, or wait for their time-out."""
         server = self._servers.get(address)
         if server is None or server.life is not life:
             return
@@ -137,11 +137,11 @@ class Network:
                 self._fail(exchange, f"{address} went away")
 
     def clear(self) -> None:
-        """Forget everybody."""
+        """Forget all processes."""
         self._servers.clear()
 
     def connector(self, name: str) -> "Connector":
-        """Return what a process makes its connections with."""
+        """Return the connector of a process."""
         return Connector(self, name)
 
     # -- a call ----------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ class Network:
             len(exchange.request),
         )
         if server is None or not server.life.alive:
-            self._fail(exchange, f"nobody answers at {exchange.address}")
+            self._fail(exchange, f"no service answers at {exchange.address}")
             return
         endpoint = server.handlers.find(exchange.method.path)
         if endpoint is None or not self._is_known(exchange.method, server.name):
@@ -279,13 +279,13 @@ class Network:
     def _written(
         self, message: Message, sender: str, receiver: str, method: Method[Req, Res]
     ) -> bytes:
-        """Return a message as it arrives: with what both its ends know of."""
+        """Return a message as it arrives: with the fields that both its ends know."""
         older = self.dialect
         if older is None or not older.spoken_at(sender, receiver) or not older.knows(method.path):
             return message.SerializeToString()
         return older.through(message)
 
-    # -- what goes wrong -------------------------------------------------------------------------
+    # -- failures --------------------------------------------------------------------------------
 
     def _lose(self, exchange: Exchange) -> None:
         """Let the caller find out, one day, that its connection is broken, or not even that."""

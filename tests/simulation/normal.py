@@ -9,7 +9,7 @@ def normal(value: object) -> object:
     """Return a value whose text does not depend on the order of sets and mappings."""
     names = getattr(value, "__struct_fields__", None)
     if names is None and is_dataclass(value):
-        names = [each.name for each in fields(value)]
+        names = [field.name for field in fields(value)]
     if names is not None:
         return type(value).__name__, [normal(getattr(value, name)) for name in names]
     if isinstance(value, Mapping):

@@ -7,8 +7,8 @@ from semel_coordinator.app import CoordinatorApp
 from semel_coordinator.controller.machine import InstanceKey
 from semel_local.layout import CONTROLLER, Role
 from semel_runtime.claims import JournalMark
-from semel_runtime.cluster.controller_memory import ControllerMemory
-from semel_runtime.cluster.image import ServiceRole
+from semel_runtime.cluster.controller_note import ControllerMemory
+from semel_runtime.cluster.metadata_image import ServiceRole
 from semel_runtime.testing.journal import MemoryJournal
 from semel_runtime.testing.volume import Content
 from simulation.processes import Service
@@ -28,7 +28,7 @@ def copy_of(service: Service) -> Content:
 def is_known_to_be_older(copy: Content, service: Service, services: Sequence[Service]) -> bool:
     """Whether an instance knows more of a service's journal than the copy has.
 
-    A copy that is younger than the last registration has all that anybody knows: it is let in.
+    A copy that is younger than the last registration has all known facts: it is let in.
     """
     if service.name != CONTROLLER:
         mark = _known_to_controller(service, services)

@@ -15,13 +15,13 @@ from semel_broker.config import BrokerSettings
 from semel_common.errors import SemelError, StaleClaimEpochError
 from semel_coordinator.app import CoordinatorApp
 from semel_coordinator.config import CoordinatorSettings
-from semel_coordinator.controller.presence import ControllerPresence
+from semel_coordinator.controller.loops.presence import ControllerPresence
 from semel_group.app import GroupApp
 from semel_group.config import GroupSettings
 from semel_local.layout import CONTROLLER, Role, ServiceName, service_settings
 from semel_runtime.app import App, Environment
-from semel_runtime.cluster.image import Listener
-from semel_runtime.journal.errors import JournalError
+from semel_runtime.cluster.metadata_image import Listener
+from semel_runtime.journal.journal_errors import JournalError
 from semel_runtime.runner import RunnerOptions
 from semel_runtime.testing.journal import MemoryJournal
 from semel_runtime.testing.virtual_time import LoopClock
@@ -46,11 +46,11 @@ _COMMON: dict[str, str | int] = {
     "registration_interval_ms": 2_000,
     "metadata_max_wait_ms": 5_000,
 }
-# Longer than a batch is under way: clients try to deliver it for 6 s, and what they send comes once
-# more up to 4 s later. Time to settle after a start or a jump of the clock is as long. With less
-# (7.5 s, and a producer that tries for 20 s), 120 seeds find nothing, but brokers rely on more: see
-# docs/adr/2026-11-21-forgetting-fences.md. That a clock is not trusted after a jump is what
-# the defect `forgets-after-a-jump` is about.
+# Longer than a batch is under way: clients try to deliver it for 6 s, and the network may repeat it
+# up to 4 s later. Time to settle after a start or a jump of the clock is as long. With less (7.5 s,
+# and a producer that tries for 20 s), 120 seeds find nothing, but brokers rely on more: see
+# docs/internals/adr/0027-expiry-of-fences.md. The defect `forgets-after-a-jump` trusts a clock
+# after a jump.
 _EXPIRY: dict[str, str | int] = {
     "producer_id_expiration_ms": EXPIRATION_MS,
     "producer_id_expiration_check_interval_ms": 500,
@@ -81,7 +81,7 @@ _BY_ROLE: dict[Role, dict[str, str | int]] = {
 
 @dataclass(slots=True)
 class Machinery:
-    """What all services of a simulation share."""
+    """The state that all services of a simulation share."""
 
     loop: SimulatedLoop
     network: Network
@@ -113,7 +113,7 @@ class Service:
         self.older: SimulatedVolume | None = None
         """An older copy of its volume, put in the place of the right one."""
 
-    # -- what happens to it ----------------------------------------------------------------------
+    # -- faults ----------------------------------------------------------------------------------
 
     def start(self, *, move: bool = False) -> None:
         """Begin a life, in place of the one before: that must be dead, or lingers as a twin."""
@@ -135,7 +135,7 @@ class Service:
         self.restart_later(move=False)
 
     def kill(self) -> None:
-        """End its life at once; what it has not synced may be lost."""
+        """End its life at once; the records that it has not synced may be lost."""
         life = self.life
         if life is None or not life.alive:
             return

@@ -1,7 +1,7 @@
-"""Producers and consumers of the SDK that write down what is asked of them and what they answer.
+"""Producers and consumers of the SDK that record their calls and the results.
 
 They are the real ones, and go where the real ones go, into ``transform`` too. A send counts as
-answered when its transaction ends, for only then does anybody look.
+answered when its transaction ends, because its caller looks at the result only then.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -38,6 +38,7 @@ from aiosemel import (
     OffsetAndMetadata,
     PreparedTransactionId,
     ProducerOptions,
+    RebalanceCallback,
     Resolution,
     SemelClient,
     SemelError,
@@ -46,8 +47,7 @@ from aiosemel import (
     TransactionalProducer,
     TransactionOutcomeUnknownError,
 )
-from aiosemel._rebalance import RebalanceCallback
-from aiosemel.offsets import PartitionKey
+from aiosemel.types.offsets import PartitionKey
 from simulation.named_records import NamedRecord, read_records
 
 _ISOLATION = {
@@ -217,7 +217,7 @@ class RecordedProducer(TransactionalProducer):
         self._recorder.returned(self._process, op, Outcome.OK)
 
     async def resolve(self, error: TransactionOutcomeUnknownError) -> Resolution:
-        """Find out what became of a commit: as good as the answer that was lost."""
+        """Find out the outcome of a commit: it is as good as the answer that was lost."""
         writer = Writer(error.producer_id, error.producer_epoch)
         op = self._recorder.invoked(self._process, EndTransaction(writer=writer, commit=True))
         with self._records.settled(self._process, op):
@@ -226,7 +226,7 @@ class RecordedProducer(TransactionalProducer):
         return resolution
 
     async def ask(self, writer: Writer) -> None:
-        """Ask the coordinator how one of this producer's transactions ended, as anyone may."""
+        """Ask the coordinator how one of this producer's transactions ended."""
         known = await self._owner.client.admin().get_transaction_outcome(
             self.transactional_id, writer.producer_epoch, producer_id=writer.producer_id
         )
@@ -368,7 +368,7 @@ class RecordedConsumer(Consumer):
         self._note_positions(*(partitions or sorted(self.assignment())), offset=None)
 
     def _note_positions(self, *partitions: tuple[str, int], offset: int | None) -> None:
-        positions = tuple(GroupOffset(Partition(*each), offset) for each in partitions)
+        positions = tuple(GroupOffset(Partition(*partition), offset) for partition in partitions)
         self._recorder.observed(self._process, Positioned(consumer=self._name, positions=positions))
 
     def _note_assigned(self, partitions: Collection[TopicPartition]) -> None:
@@ -380,7 +380,7 @@ class RecordedConsumer(Consumer):
                 group=group.group_id,
                 member=group.member_id,
                 member_epoch=group.member_epoch,
-                partitions=tuple(Partition(*each) for each in sorted(partitions)),
+                partitions=tuple(Partition(*partition) for partition in sorted(partitions)),
             ),
         )
 

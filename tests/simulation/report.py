@@ -1,11 +1,11 @@
-"""What one seed came to."""
+"""The result of one seed."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What one seed came to."""
+    """The result of one seed."""
 
     seed: int
     steps: int

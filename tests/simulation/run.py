@@ -33,7 +33,7 @@ from aiosemel import (
     SemelClient,
     TopicPartition,
 )
-from semel_common import sequences
+from semel_common.record_batches import sequence_numbers
 from semel_runtime.testing.virtual_time import LoopClock, after
 from simulation.answers import Answers
 from simulation.appends import COUNTED, Appender, uncounted
@@ -48,6 +48,7 @@ from simulation.network import Network
 from simulation.processes import BOOTSTRAP, NAMES, START_MS, Machinery, Service
 from simulation.recorded import Records
 from simulation.report import Report
+from simulation.short_lives import PROCESSES, Holders, ShortLives
 from simulation.transformer import Transformer
 from simulation.two_phase import Register, TwoPhase
 from simulation.workloads import (
@@ -89,16 +90,16 @@ def simulate(
     """
     quiet()
     loop = SimulatedLoop()
-    # What nobody retrieves was meant for the dead; what fails otherwise is noted where it fails.
+    # An exception that no task retrieves belonged to a killed process; others are noted elsewhere.
     loop.set_exception_handler(lambda *_: None)
     simulation = Simulation(seed, loop, tell, digest=digest, dialect=dialect)
     gc.disable()
-    gc.freeze()  # what is loaded by now stays: nobody need look at it again
-    all_sequences, sequences.SEQUENCES = sequences.SEQUENCES, SEQUENCES
+    gc.freeze()  # The collector need not look at the objects that are loaded by now: they stay.
+    all_sequences, sequence_numbers.SEQUENCES = sequence_numbers.SEQUENCES, SEQUENCES
     try:
         return loop.run_until_complete(simulation.run())
     finally:
-        sequences.SEQUENCES = all_sequences
+        sequence_numbers.SEQUENCES = all_sequences
         del simulation
         bury(loop)
         gc.enable()
@@ -340,6 +341,7 @@ class Simulation:
 
     def _make_clients(self) -> list[Client]:
         around = self._around
+        holders = Holders(self._loop, around, self._failures)
         works: list[tuple[str, Work]] = [
             ("writer-0", Transactions("writer-0", 16, ("a", "b", TABLE), around)),
             ("writer-1", Transactions("writer-1", 16, ("a", "in", "cut"), around)),
@@ -361,6 +363,10 @@ class Simulation:
             (
                 "transformer-3",
                 Transformer("transformer-3", around, instance_id="three", sessions=True),
+            ),
+            *(
+                (f"short-lived-{number}", ShortLives(holders, around))
+                for number in range(PROCESSES)
             ),
             ("committed", Reader(("a", "b", "cut", TABLE), IsolationLevel.READ_COMMITTED)),
             ("uncommitted", Reader(("a", "b", "cut", TABLE), IsolationLevel.READ_UNCOMMITTED)),
@@ -423,7 +429,7 @@ def _result(story: "asyncio.Task[list[str]]") -> list[str]:
 
 
 class _Watcher(logging.Handler):
-    """Takes a task of the SDK that failed for what it is: a defect."""
+    """Counts a failed task of the SDK as a defect."""
 
     def __init__(self, failures: list[str]) -> None:
         super().__init__(logging.ERROR)

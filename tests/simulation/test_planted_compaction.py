@@ -1,4 +1,4 @@
-"""Defects planted in compaction: the simulation finds each of them soon, and says what is wrong."""
+"""Defects planted in compaction: the simulation finds each of them soon, and names the fault."""
 
 import re
 

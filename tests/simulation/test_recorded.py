@@ -1,4 +1,4 @@
-"""What is written down of a producer that gives up before anything leaves."""
+"""The recorded history of a producer that gives up before it has sent a request."""
 
 from collections.abc import AsyncIterator
 from itertools import count
@@ -34,7 +34,7 @@ async def producer(recorder: Recorder) -> AsyncIterator[RecordedProducer]:
 
 
 def outcomes(events: list[Event]) -> list[Outcome]:
-    return [each.what.outcome for each in events if isinstance(each.what, Returned)]
+    return [event.what.outcome for event in events if isinstance(event.what, Returned)]
 
 
 async def test_a_send_that_is_not_taken_never_takes_effect(
@@ -49,7 +49,7 @@ async def test_a_send_that_is_not_taken_never_takes_effect(
     assert producer.writer == writer, "the next transaction has the same epoch"
 
 
-async def test_an_abort_before_anything_leaves_settles_what_was_taken(
+async def test_an_abort_before_the_first_request_settles_the_accepted_records(
     producer: RecordedProducer, recorder: Recorder
 ) -> None:
     writer = producer.writer

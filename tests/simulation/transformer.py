@@ -10,12 +10,12 @@ from aiosemel import (
     ConsumerOptions,
     ConsumerRecord,
     OffsetReset,
+    Outputs,
     ProducerOptions,
     TopicPartition,
     TransformOptions,
 )
-from aiosemel.transform import transform
-from aiosemel.transform_types import Outputs
+from aiosemel._transform.transform import transform
 from simulation.named_records import source_header
 from simulation.recorded import RecordedClient, RecordedProducer
 from simulation.workloads import GROUP, TOPICS, Around

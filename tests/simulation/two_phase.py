@@ -1,8 +1,9 @@
-"""Two-phase commit with a system outside: prepare, ask it, complete; by whoever lives then.
+"""Two-phase commit with a system outside: prepare, ask it, complete; by any process alive then.
 
-The outside system is a register that says of each name what was written first. It stands for a
-database with a unique key, and survives its clients. Who prepares writes that it commits; who takes
-over writes that it does not, and does what is written. In the end, both sides must say the same.
+The outside system is a register that keeps the first decision for each name. It stands for a
+database with a unique key, and survives its clients. A producer that prepares a transaction writes
+"commit"; a producer that takes over writes "abort", and obeys the first decision. In the end, both
+sides must say the same.
 """
 
 from collections.abc import Mapping
@@ -35,7 +36,7 @@ class Register:
     """By producer id and epoch; the first word counts."""
 
     def decide(self, prepared: PreparedTransactionId, *, commit: bool) -> bool:
-        """Write a decision, unless there is one; return what is there."""
+        """Write a decision, unless there is one; return the decision in the register."""
         return self.commits.setdefault((prepared.producer_id, prepared.producer_epoch), commit)
 
     def disagreements(self, decided: Mapping[tuple[int, int], bool]) -> list[str]:
@@ -87,7 +88,7 @@ class TwoPhase:
                 await producer.close()
 
     async def _take_over(self, producer: RecordedProducer) -> None:
-        """Complete what was left, as the register says."""
+        """Complete the prepared transactions of the predecessor, as the register says."""
         for prepared in await insist(partial(producer.init_transactions, keep_prepared=True)):
             commit = self._register.decide(prepared, commit=False)
             await insist(partial(producer.complete_prepared, prepared, commit=commit))

@@ -1,4 +1,4 @@
-"""The clients of a simulation: what each does in every life, until it has done its share.
+"""The clients of a simulation: the work of each in every life, until it has done its share.
 
 A client is a process. It may be killed at any step, and is started again by its supervisor; what
 it has done so far is in the ledger, and nowhere else.
@@ -70,7 +70,7 @@ TRANSACTION_TIMEOUT_MS = 8_000
 
 
 class Around(Protocol):
-    """What the works need of where they are: a simulation, or real processes."""
+    """The surroundings of the works: a simulation, or real processes."""
 
     records: Records
     transactions: int
@@ -85,7 +85,7 @@ class Around(Protocol):
 
 @dataclass(slots=True)
 class Surroundings:
-    """What all clients of a simulation share."""
+    """The state that all clients of a simulation share."""
 
     loop: SimulatedLoop
     network: Network
@@ -96,13 +96,13 @@ class Surroundings:
     transactions: int = 0
     """How many were begun."""
     calm: bool = False
-    """Whether the faults are over: nobody dawdles any more."""
+    """Whether the faults are over: no client dawdles."""
     pause_ms: float = 600
     """How long a producer rests between two transactions, on the average."""
 
 
 def make_record(topic: str, value: str, random: Random) -> NamedRecord:
-    """Make a record of a value that nobody else has; in the table, of one of a few keys."""
+    """Make a record with a unique value; in the table, with one of a few keys."""
     if topic != TABLE:
         return NamedRecord(value)
     key = b"%d" % random.randrange(_KEYS)
@@ -110,7 +110,7 @@ def make_record(topic: str, value: str, random: Random) -> NamedRecord:
 
 
 class Work(Protocol):
-    """What a client does."""
+    """The work of a client."""
 
     @property
     def done(self) -> bool:
@@ -313,7 +313,7 @@ class Plain:
             request_timeout_ms=1_000, delivery_timeout_ms=6_000, batch_size_bytes=64
         )
         producer = client.client.producer(options)
-        # It is not told its producer id: any name does that nobody else has.
+        # The client is not told its producer id: any unique number stands for it.
         writer = Writer(-next(around.records.numbers), 0)
         while not self.done:
             self._left -= 1
@@ -380,7 +380,7 @@ async def read_all(
     while any(consumer.positions().get(place, -1) < end for place, end in ends.items()):
         polls += 1
         if polls > POLLS_MAX:
-            break  # What is missing is found by who compares.
+            break  # The comparison at the end finds missing records.
         for place, records in (await consumer.poll(1_000, 50)).items():
             found[place] += records
     await consumer.close()

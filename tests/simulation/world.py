@@ -57,11 +57,11 @@ class Life:
 
 _LIFE: ContextVar[Life] = ContextVar("life")
 WORLD = Context()
-"""The context of what belongs to no process."""
+"""The context of callbacks that belong to no process."""
 
 
 class Step:
-    """A callback that is to run: what asyncio.Handle and TimerHandle are, with less to it."""
+    """A callback that is to run, as asyncio.Handle and TimerHandle, and simpler."""
 
     __slots__ = ("_args", "_callback", "_context", "_when")
 
@@ -97,7 +97,7 @@ class Step:
 
 
 class _Task(asyncio.Task[T]):
-    """A task whose place in a set does not depend on its address."""
+    """A task with a hash that does not depend on its address."""
 
     def __init__(
         self,
@@ -259,7 +259,7 @@ class SimulatedLoop(VirtualTimeLoop):
 
 
 def bury(loop: SimulatedLoop) -> None:
-    """Free what is left of a simulation, without listening to its complaints."""
+    """Free the objects of a simulation, and ignore their complaints."""
     complain, sys.unraisablehook = sys.unraisablehook, lambda _: None
     try:
         with warnings.catch_warnings():

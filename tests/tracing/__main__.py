@@ -14,7 +14,7 @@ from pathlib import Path
 
 import uvloop
 
-from semel_common.telemetry import open_telemetry
+from semel_common.telemetry.span_export import open_telemetry
 from semel_local.jaeger import Jaeger
 from tracing.checks import check_reading, check_transaction
 from tracing.jaeger import fetch
@@ -26,7 +26,7 @@ _PAUSE_S = 0.5
 
 
 def main() -> int:
-    """Run, and tell what was seen."""
+    """Run, and print the spans."""
     parser = argparse.ArgumentParser(prog="tracing", description=__doc__)
     parser.add_argument("--jaeger", type=Path, required=True, help="Jaeger all-in-one, version 1")
     parser.add_argument("--keep", action="store_true", help="leave Jaeger open until Ctrl-C")
@@ -60,7 +60,7 @@ async def _run(folder: Path, program: Path, *, keep: bool) -> int:
 
 
 async def _check(jaeger: Jaeger, story: Story) -> list[str]:
-    """Ask until all is there: what was exported last may not be stored yet."""
+    """Ask until all spans are there: the last exported ones may not be stored yet."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _WAIT_S
     while True:

@@ -1,4 +1,4 @@
-"""What a trace of a transaction must look like; each check tells what is missing."""
+"""The shape of a transaction's trace; each check returns the missing spans and links."""
 
 from collections.abc import Iterator, Sequence
 
@@ -32,7 +32,7 @@ def check_transaction(trace: Trace, *, killed: bool = False) -> list[str]:
 
 
 def check_reading(reading: Trace, *written: Trace) -> list[str]:
-    """Check that what was read is linked to all that was written."""
+    """Check that the polls are linked to all sends."""
     linked = {link for each in reading.named("poll orders", APPLICATION) for link in each.links}
     return [
         f"no poll is linked to partition {_partition(send)} of trace {send.place.trace_id}"
@@ -69,7 +69,7 @@ def _fan_out(trace: Trace, ends: Sequence[Seen]) -> Iterator[str]:
         if each.short_name == "WriteTxnMarkers"
         and each.attributes.get("rpc.response.status_code") == "OK"
     ]
-    told = sorted({str(each.attributes["semel.instance"]) for each in markers})
+    told = sorted({str(marker.attributes["semel.instance"]) for marker in markers})
     if told != sorted(PARTICIPANTS):
         yield f"markers went to {told}"
     for call in markers:

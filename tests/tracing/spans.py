@@ -1,4 +1,4 @@
-"""Spans as whoever received them tells them, the same from OTLP and from Jaeger."""
+"""Spans as their receiver returns them, in one form for OTLP and for Jaeger."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -35,7 +35,7 @@ class Seen(NamedTuple):
 
 
 def from_otlp(requests: Iterable[ExportTraceServiceRequest]) -> Iterator[Seen]:
-    """Read what an exporter has sent."""
+    """Read the spans that an exporter has sent."""
     for request in requests:
         for group in request.resource_spans:
             service = str(_values(group.resource.attributes)["service.name"])
@@ -55,7 +55,7 @@ def from_otlp(requests: Iterable[ExportTraceServiceRequest]) -> Iterator[Seen]:
 
 
 def _values(attributes: Iterable[KeyValue]) -> Mapping[str, Value]:
-    return {each.key: _value(each.value) for each in attributes}
+    return {attribute.key: _value(attribute.value) for attribute in attributes}
 
 
 def _value(value: AnyValue) -> Value:
@@ -76,20 +76,20 @@ class Trace:
     def named(self, short_name: str, service: str = "") -> list[Seen]:
         """Return the spans of a name, of one service or of all."""
         return [
-            each
-            for each in self.spans.values()
-            if each.short_name == short_name and service in ("", each.service)
+            span
+            for span in self.spans.values()
+            if span.short_name == short_name and service in ("", span.service)
         ]
 
     def below(self, parent: Seen) -> list[Seen]:
         """Return the children of a span, in the order in which they began."""
-        children = [each for each in self.spans.values() if each.parent_id == parent.place.span_id]
+        children = [span for span in self.spans.values() if span.parent_id == parent.place.span_id]
         return sorted(children, key=lambda child: child.began_us)
 
     def lines(self) -> Sequence[str]:
         """Return the tree as text, for people."""
         known = {place.span_id for place in self.spans}
-        roots = [each for each in self.spans.values() if each.parent_id not in known]
+        roots = [span for span in self.spans.values() if span.parent_id not in known]
         return [line for root in roots for line in self._lines(root, "")]
 
     def _lines(self, span: Seen, indent: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What is traced: one transaction as it should be, and one whose coordinator is killed in between.
+"""The traced transactions: one without a fault, and one with a coordinator killed in between.
 
 Participants are held still while the second one commits. So the coordinator decides, and is killed
 before any of them has its marker; the one that is started in its place sends them.
@@ -11,9 +11,14 @@ from signal import SIGCONT, SIGSTOP
 
 from opentelemetry.trace import Span, Tracer, format_trace_id
 
-from aiosemel import ConsumerOptions, IsolationLevel, OffsetReset, SemelClient
-from aiosemel.transactional_producer import TransactionalProducer
-from semel_common.telemetry import Telemetry
+from aiosemel import (
+    ConsumerOptions,
+    IsolationLevel,
+    OffsetReset,
+    SemelClient,
+    TransactionalProducer,
+)
+from semel_common.telemetry.span_export import Telemetry
 from semel_local import ProcessCluster
 
 APPLICATION = "trace-demo"
@@ -43,7 +48,7 @@ async def tell(folder: Path, telemetry: Telemetry) -> Story:
         await client.admin().create_topic(TOPIC, partitions=PARTITIONS)
         producer = client.transactional_producer("payer-0")
         await producer.init_transactions()
-        # First, because a process that is killed takes along what it has not exported yet.
+        # First, because a killed process loses the spans that it has not exported yet.
         with tracer.start_as_current_span("order 1") as interrupted:
             await _fill(client, producer)
             await _commit_and_kill(cluster, producer)

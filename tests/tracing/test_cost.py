@@ -1,4 +1,4 @@
-"""What a transaction that is not recorded costs: one question to the sampler, where it begins.
+"""The cost of a transaction that is not recorded: one question to the sampler, where it begins.
 
 Not even that, if the sampler is one by ratio: then it makes no call to OpenTelemetry's SDK.
 """
@@ -23,8 +23,8 @@ from opentelemetry.sdk.trace.sampling import (
 from opentelemetry.trace import Link, SpanKind, TraceState
 from opentelemetry.util.types import Attributes
 
-from semel_common import tracing
-from semel_common.otlp import ProcessResource
+from semel_common.telemetry import trace_context
+from semel_common.telemetry.otlp import ProcessResource
 from semel_local import LocalCluster
 
 COUNT = 10
@@ -136,8 +136,8 @@ async def test_a_transaction_that_is_not_recorded_calls_nothing_that_makes_spans
     assert calls.pop("opentelemetry.sdk.trace.id_generator.generate_trace_id") == COUNT
     makers = ("opentelemetry.sdk.", "semel_coordinator.", "semel_runtime.runner.")
     assert [name for name in calls if name.startswith(makers)] == []
-    assert "aiosemel._producer.spans.sending" not in calls
-    assert "semel_common.tracing.sampled" not in calls
+    assert "aiosemel._producer.sending.producer_spans.sending" not in calls
+    assert "semel_common.telemetry.trace_context.sampled" not in calls
     assert sum(calls.values()) <= COUNT * CALLS_MAX, calls
 
 
@@ -160,7 +160,7 @@ def _counting_calls() -> Iterator[Counter[str]]:
 
 
 def test_what_begins_where_nothing_is_traced_hides_nothing() -> None:
-    assert tracing.outside() is tracing.outside(), "no context is made"
+    assert trace_context.outside() is trace_context.outside(), "no context is made"
 
 
 def test_the_resource_of_a_process_is_the_one_it_is_made_of() -> None:

@@ -1,4 +1,4 @@
-"""What the export of spans never does: disturb a service whose collector is away, or hold it up."""
+"""The export of spans never disturbs or delays a service, even if the collector is away."""
 
 import os
 import time
@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from aiosemel import SemelClient
-from semel_common.telemetry import FLUSH_TIMEOUT_S, open_telemetry
+from semel_common.telemetry.span_export import FLUSH_TIMEOUT_S, open_telemetry
 from semel_local import ProcessCluster
 
 pytestmark = pytest.mark.slow
 
 NOBODY = "http://127.0.0.1:9"
-"""Nobody listens at the port of the discard protocol."""
+"""No process listens at the port of the discard protocol."""
 
 
 async def test_a_collector_that_is_away_disturbs_nothing(

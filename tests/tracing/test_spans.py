@@ -1,4 +1,4 @@
-"""Spans of clients and services in one process: who is below whom, what is linked, what is not."""
+"""Spans of clients and services in one process: their parents, their links, and missing links."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -10,12 +10,10 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, TraceIdRatioBased
 from opentelemetry.trace import StatusCode
 
-from aiosemel import ConsumerRecord, SemelClient, Transform
-from aiosemel._joint_trace import joint_parent
+from aiosemel import ConsumerRecord, JointHandle, Outputs, SemelClient, Transform
+from aiosemel._joint.joint_trace import joint_parent
 from aiosemel.errors import TransactionAbortedError
-from aiosemel.joint_handle import JointHandle
 from aiosemel.tracing import links_of
-from aiosemel.transform_types import Outputs
 from semel_local import LocalCluster
 
 COMMIT = "journal commit"
@@ -37,9 +35,9 @@ async def client(cluster: LocalCluster) -> AsyncIterator[SemelClient]:
 def named(exporter: InMemorySpanExporter, name: str) -> list[ReadableSpan]:
     """Return the spans of a name, or of an RPC by the end of its name."""
     return [
-        each
-        for each in exporter.get_finished_spans()
-        if each.name == name or (name.startswith("/") and each.name.endswith(name))
+        span
+        for span in exporter.get_finished_spans()
+        if span.name == name or (name.startswith("/") and span.name.endswith(name))
     ]
 
 
@@ -65,7 +63,7 @@ def linked(span: ReadableSpan) -> set[int]:
 
 
 def ids(spans: Sequence[ReadableSpan]) -> set[int]:
-    return {context.span_id for each in spans if (context := each.get_span_context())}
+    return {context.span_id for span in spans if (context := span.get_span_context())}
 
 
 async def read_all(client: SemelClient, count: int) -> list[ConsumerRecord]:
@@ -93,8 +91,8 @@ async def test_transactions_are_traces_of_their_own_without_a_span_around(
 ) -> None:
     await transact(client, "payer", count=2)
     transactions = named(exporter, "transaction")
-    assert len({trace_of(each) for each in transactions}) == 2
-    assert all(each.parent is None for each in transactions)
+    assert len({trace_of(transaction) for transaction in transactions}) == 2
+    assert all(transaction.parent is None for transaction in transactions)
 
 
 async def test_a_group_commit_is_a_span_in_each_of_its_traces_linked_to_all_it_serves(
@@ -102,7 +100,7 @@ async def test_a_group_commit_is_a_span_in_each_of_its_traces_linked_to_all_it_s
 ) -> None:
     await asyncio.gather(*(transact(client, f"payer-{n}", count=10) for n in range(8)))
     commits = named(exporter, COMMIT)
-    shared = [each for each in commits if each.links]
+    shared = [commit for commit in commits if commit.links]
     assert shared, "eight producers at a time share commits"
     requests = {
         context.span_id: each
@@ -114,14 +112,14 @@ async def test_a_group_commit_is_a_span_in_each_of_its_traces_linked_to_all_it_s
         assert span.parent is not None
         others = [requests[each] for each in linked(span)]
         assert span.parent.span_id not in linked(span)
-        assert {scope(each) for each in others} == {scope(span)}, "one instance has one journal"
+        assert {scope(other) for other in others} == {scope(span)}, "one instance has one journal"
     complete = named(exporter, "complete transaction")
     transactions = {trace_of(each) for each in named(exporter, "send orders")}
     assert {trace_of(each) for each in complete} == transactions
 
 
 @pytest.mark.parametrize("waits", [True, False])
-async def test_a_commit_is_a_span_of_those_who_wait_for_it(
+async def test_a_commit_is_a_span_of_the_callers_that_wait_for_it(
     client: SemelClient, exporter: InMemorySpanExporter, *, waits: bool
 ) -> None:
     producer = client.transactional_producer("payer")
@@ -148,11 +146,11 @@ async def test_one_request_with_several_batches_is_linked_to_each(
     await asyncio.gather(*[await producer.send("wide", b"x", partition=n) for n in range(8)])
     sends = named(exporter, "send wide")
     calls = [each for each in named(exporter, "/Produce") if each.kind.name == "CLIENT"]
-    reached = {parent.span_id for each in calls if (parent := each.parent)}
+    reached = {parent.span_id for call in calls if (parent := call.parent)}
     assert reached.union(*map(linked, calls)) == ids(sends)
 
 
-async def test_who_polls_is_linked_to_who_wrote(
+async def test_a_poll_is_linked_to_the_sends_of_its_records(
     client: SemelClient, exporter: InMemorySpanExporter
 ) -> None:
     await transact(client, "payer", count=4)
@@ -206,7 +204,7 @@ async def test_a_refused_request_says_so_on_both_sides(
     } == {"FAILED_PRECONDITION"}
 
 
-async def test_all_who_take_part_in_a_joint_transaction_share_its_trace(
+async def test_all_clients_of_a_joint_transaction_share_its_trace(
     client: SemelClient, cluster: LocalCluster, exporter: InMemorySpanExporter
 ) -> None:
     handle = JointHandle(transactional_id="sink", txn_version=1, owner="query", run="first")
@@ -259,15 +257,15 @@ def test_every_process_decides_the_same_about_a_joint_transaction() -> None:
             for _ in range(2)
         )
         parents = [joint_parent(tracer, handle) for tracer in tracers]
-        assert len({(each.trace_id, each.span_id) for each in parents}) == 1
-        return {each.trace_flags.sampled for each in parents}
+        assert len({(parent.trace_id, parent.span_id) for parent in parents}) == 1
+        return {parent.trace_flags.sampled for parent in parents}
 
     decisions = [decided(version) for version in range(40)]
-    assert all(len(each) == 1 for each in decisions)
+    assert all(len(decision) == 1 for decision in decisions)
     assert set().union(*decisions) == {True, False}
 
 
-async def test_a_batch_that_is_large_already_says_who_wrote_it_once(client: SemelClient) -> None:
+async def test_a_large_batch_names_its_writer_once(client: SemelClient) -> None:
     producer = client.producer()
     await (await producer.send_columns("orders", [b""] * 20_000, partition=0))
     records = await read_all(client, 20_000)

@@ -1,11 +1,11 @@
-"""Real processes, the real exporter, and a collector that says what it got of a transaction."""
+"""Real processes, the real exporter, and a collector that returns the spans of a transaction."""
 
 import os
 from pathlib import Path
 
 import pytest
 
-from semel_common.telemetry import open_telemetry
+from semel_common.telemetry.span_export import open_telemetry
 from semel_runtime.testing.collector import collecting
 from tracing.checks import check_reading, check_transaction
 from tracing.spans import Trace, from_otlp

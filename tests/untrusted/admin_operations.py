@@ -1,15 +1,15 @@
 """The operations of the admin client, as its users call them."""
 
-from aiosemel import OffsetSpec
-from aiosemel.access import (
+from aiosemel import (
     AclBinding,
     AclBindingFilter,
     AclOperation,
     AclPermission,
+    OffsetSpec,
     PatternType,
     ResourceType,
+    ServiceRole,
 )
-from aiosemel.descriptions import ServiceRole
 from untrusted.world import GROUP, PARTITION, TOPIC, Operation
 
 _RULE = AclBinding(

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from aiosemel import ClientOptions, SemelClient, SemelError
-from semel_common.wire.grpc_connection import ChannelOptions, GrpcConnector
+from semel_common.wire.channel_options import ChannelOptions
+from semel_common.wire.grpc_connection import GrpcConnector
 from untrusted.operations import OPERATIONS
 from untrusted.world import World
 
@@ -20,7 +21,7 @@ _KIB = 1 << 10
 
 
 class Peak(NamedTuple):
-    """How a call ended, and how much memory it took at its peak, beside what was there."""
+    """The end of a call, and its peak of memory, without the memory in use before it."""
 
     error: str
     size_bytes: int
@@ -47,7 +48,7 @@ def main() -> None:
 
 
 def _peak_bytes() -> int:
-    """Return the peak of this program: that of getrusage includes what was before its exec."""
+    """Return the peak of this program: the one of getrusage includes the time before its exec."""
     for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * _KIB

@@ -142,7 +142,7 @@ _CLIENT_TASKS = ("consumer", "producer", "produce", "retry", "find leaders", "co
 def _told(error: BaseException) -> str:
     """Return an error on one line, with where it was raised."""
     if isinstance(error, BaseExceptionGroup):
-        return f"{type(error).__name__} of {[_told(each) for each in error.exceptions]}"
+        return f"{type(error).__name__} of {[_told(exception) for exception in error.exceptions]}"
     traceback, place = error.__traceback__, ""
     while traceback is not None:
         code = traceback.tb_frame.f_code
@@ -152,7 +152,7 @@ def _told(error: BaseException) -> str:
 
 
 class _Logged(logging.Handler):
-    """Keeps what clients and asyncio log as an error."""
+    """Keeps the errors that clients and asyncio log."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
@@ -169,6 +169,6 @@ class _Logged(logging.Handler):
         self._texts.append(text)
 
     def taken(self) -> list[str]:
-        """Return what was kept, and forget it."""
+        """Return the kept texts, and forget them."""
         texts, self._texts = self._texts, []
         return texts

@@ -17,9 +17,9 @@ from google.protobuf.message import DecodeError, Message
 from semel.common.v1.frames_pb2 import FramesPreface, OpenFramesRequest, OpenFramesResponse
 from semel.coordinator.v1 import cluster_pb2 as cluster
 from semel_common.wire import methods, status
+from semel_common.wire.frames.stream_messages import STREAMS
+from semel_common.wire.messages.wire_format import varint
 from semel_common.wire.methods import Method
-from semel_common.wire.streams import STREAMS
-from semel_common.wire.wire_format import varint
 from untrusted.lies import Lie, frame_error, lie
 
 ALL: Mapping[str, Method[Message, Message]] = {
@@ -50,7 +50,7 @@ class Liar:
         """Every operation begins with metadata: with fewer lies there, more is asked for."""
         self.tell: Callable[[Method[Message, Message], Message, Random], Lie] = lie
         self.answers: Counter[str] = Counter()
-        """What was answered, by kind."""
+        """The number of answers, by kind."""
         self.by_rpc: Counter[str] = Counter()
         """Lies, by RPC."""
         self.address = ""

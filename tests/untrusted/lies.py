@@ -1,4 +1,4 @@
-"""What a liar answers in the place of the truth."""
+"""The answers of a liar, in the place of the true ones."""
 
 from collections.abc import Callable, Sequence
 from random import Random
@@ -11,8 +11,8 @@ from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2
 
 from semel.common.v1.errors_pb2 import Error, ErrorCode
+from semel_common.wire.messages.wire_format import varint
 from semel_common.wire.methods import Method
-from semel_common.wire.wire_format import varint
 
 BOMB_ELEMENTS = 1 << 21
 """More than a client takes, at two bytes each."""
@@ -57,7 +57,7 @@ Liar = Callable[[Method[Message, Message], Message, Random], Lie]
 
 
 def lie(method: Method[Message, Message], truth: Message, random: Random) -> Lie:
-    """Return what to answer in the place of the truth."""
+    """Return the answer in the place of the true one."""
     return random.choices(_LIES, _WEIGHTS)[0](method, truth, random)
 
 

@@ -15,11 +15,12 @@ from aiosemel import (
     OffsetReset,
     OutputRecord,
     Outputs,
+    PoolOptions,
     ProducerOptions,
     TransactionalProducer,
+    TransformOptions,
 )
 from aiosemel.errors import TransactionOutcomeUnknownError
-from aiosemel.transform_types import TransformOptions
 from untrusted.admin_operations import ADMIN_OPERATIONS
 from untrusted.world import GROUP, MEMBERS, PARTITION, TOPIC, Operation, World
 
@@ -30,6 +31,7 @@ PRODUCERS = ProducerOptions(
     cancelled_commit_grace_ms=100,
     registration_delay_ms=1,
 )
+POOLS = PoolOptions(acquire_timeout_ms=800, close_timeout_ms=100)
 CONSUMERS = ConsumerOptions(
     auto_offset_reset=OffsetReset.EARLIEST, fetch_max_wait_ms=50, max_poll_interval_ms=10_000
 )
@@ -58,6 +60,7 @@ WITHIN: frozenset[str] = frozenset(
         "Transaction.append",
         "Transaction.send",
         "Transaction.send_and_wait",
+        "TransactionPool.close",
         "Transaction.send_columns",
         "Transaction.send_offsets",
         "TransactionalProducer.begin_transaction",
@@ -221,6 +224,15 @@ async def _transaction_prepared(world: World) -> None:
         await transaction.append(TOPIC, [b"v"], partition=2, expected_base_offset=0)
         prepared = await transaction.prepare()
     await world.client.admin().complete_prepared(prepared, commit=False)
+
+
+@_operation("TransactionPool.open")
+async def _pool(world: World) -> None:
+    pool = world.client.transactions(
+        f"pool-{world.number % 7}", size=2, options=POOLS, producer_options=PRODUCERS
+    )
+    async with pool, pool.transaction() as transaction:
+        await transaction.send(TOPIC, b"v")
 
 
 # -- joint transactions --------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What operations work with."""
+"""The resources that operations work with."""
 
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
@@ -10,7 +10,7 @@ GROUP, MEMBERS = "readers", "members"
 
 
 class World(NamedTuple):
-    """What an operation has to work with."""
+    """The resources that an operation works with."""
 
     client: SemelClient
     topic_id: str

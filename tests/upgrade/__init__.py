@@ -1,1 +1,1 @@
-"""One minor version apart: what the last release wrote is read, and who is of it is understood."""
+"""One minor version apart: services read the last release's data, and talk to its processes."""

@@ -1,4 +1,4 @@
-"""`python -m upgrade VERSION`: keep what this release writes, for the tests of later ones."""
+"""`python -m upgrade VERSION`: keep the data of this release, for the tests of later ones."""
 
 import asyncio
 import sys

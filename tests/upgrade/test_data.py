@@ -61,12 +61,12 @@ async def test_there_is_a_release() -> None:
     assert RELEASES
 
 
-async def test_what_was_committed_is_there_and_what_was_prepared_can_be(
+async def test_committed_records_are_there_and_a_prepared_transaction_can_be_committed(
     upgraded: Upgraded,
 ) -> None:
     client = upgraded.client
     await client.admin().complete_prepared(upgraded.prepared, commit=True)
-    # What was open is over by now, or is ended here: its producer is gone.
+    # The open transaction has timed out by now, or ends here: its producer is gone.
     await client.admin().operators.fence_producer("open", operator="test", reason="it is gone")
     found = await committed(client, ORDERS, len(COMMITTED) + 1)
     assert found == [*COMMITTED, b"prepared"]

@@ -1,18 +1,18 @@
-"""What a release leaves in its data folder, and what must be found there by the next."""
+"""The data that a release leaves in its folder, and that the next release must find there."""
 
 from collections.abc import Mapping
 
 from aiosemel import (
+    Consumer,
     ConsumerOptions,
     IsolationLevel,
     OffsetReset,
     PreparedTransactionId,
     ProducerOptions,
     SemelClient,
+    ToOffset,
     TopicPartition,
 )
-from aiosemel.consumer import Consumer
-from aiosemel.offset_resets import ToOffset
 from semel_local.layout import Role
 
 ORDERS, TALLY, MANY = (TopicPartition(name, 0) for name in ("orders", "tally", "many"))

@@ -45,7 +45,7 @@ async def transform_records(client: SemelClient, order: Order, meter: Meter) -> 
 
 
 async def transform_columns(client: SemelClient, order: Order, meter: Meter) -> None:
-    """Copy columns, as whoever does not need single records would."""
+    """Copy columns, as a program that needs no single records would."""
     task = order.task
     (producer,) = await initialised(client, task.name, 1)
     async with client.consumer(task.name, SEMEL_CONSUMER) as consumer:

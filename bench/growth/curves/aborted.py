@@ -82,6 +82,6 @@ ABORTED = Curve(
     axis="aborted transactions in the partition",
     sizes=(0, 100, 1_000, 10_000, 100_000),
     measure=aborted,
-    why="Flat: what lies behind a reader is found by bisection. The index of aborted transactions "
-    "costs memory, and a start reads it.",
+    why="Flat: a reader finds its place by bisection. The index of aborted transactions costs "
+    "memory, and a start reads it.",
 )

@@ -33,7 +33,7 @@ BROKERS = Curve(
     axis="brokers in one transaction",
     sizes=(1, 2, 3, 4),
     measure=brokers,
-    why="Proportional for the brokers: each of them has its own request, its own fsync and its "
-    "own marker, whatever the number of partitions. The coordinator and the client only have "
-    "more messages.",
+    why="Proportional for the brokers: each of them has its own request, its own fsync and its own "
+    "marker, for any number of partitions. The coordinator and the client only have more "
+    "messages.",
 )

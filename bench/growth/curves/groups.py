@@ -96,8 +96,9 @@ GROUPS = Curve(
     axis="members of the group",
     sizes=(1, 10, 100, 500),
     measure=groups,
-    why="A member that joins among others costs no more in a large group: those who join together "
-    "share their epochs. One more member moves the group's epoch, and all have to hear of it "
-    "in a heartbeat of their own, as KIP-848 wants: that is proportional, and takes a "
-    "heartbeat interval or two. A second without work is their heartbeats and their fetches.",
+    why="A member that joins among others costs no more in a large group: members that join "
+    "together share their epochs. One more member moves the group's epoch, and all members "
+    "learn it in a heartbeat of their own, as KIP-848 requires: that is proportional, and takes "
+    "a heartbeat interval or two. A second without work consists of their heartbeats and their "
+    "fetches.",
 )

@@ -20,11 +20,11 @@ from semel_common.wire.methods import Method, Req, Res
 from semel_coordinator.app import CoordinatorApp
 from semel_coordinator.config import CoordinatorSettings
 from semel_runtime.app import Environment
+from semel_runtime.authentication.principal import Origin
 from semel_runtime.clock import SystemClock
-from semel_runtime.cluster.image import Listener
-from semel_runtime.journal.opening import open_journal
+from semel_runtime.cluster.metadata_image import Listener
+from semel_runtime.journal.engine_choice import open_journal
 from semel_runtime.server.calls import Call
-from semel_runtime.server.principal import Origin
 
 RECORDS_OF_ID = 10
 """Its own, and those of empty transactions."""

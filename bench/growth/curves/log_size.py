@@ -16,7 +16,7 @@ COLUMN = [bytes(range(256)) * 4] * 900
 """Not quite a megabyte, which is the most that a request takes."""
 BATCH_GB = len(COLUMN) * len(COLUMN[0]) / 1e9
 ROOM = 1.5
-"""So much more than the log the disk must have: the journal's own, and what is being written."""
+"""Room that the disk needs beside the log: for the journal's own files, and new records."""
 
 
 class NoRoomError(Exception):

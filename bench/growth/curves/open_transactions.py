@@ -1,4 +1,4 @@
-"""Transactions that are open in one partition, beside those who go on."""
+"""Transactions that are open in one partition, beside others that go on."""
 
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -34,8 +34,8 @@ OPEN_TRANSACTIONS = Curve(
     axis="transactions open in the partition",
     sizes=(1, 10, 100, 1_000, 10_000),
     measure=open_transactions,
-    why="Flat for those who go on. While transactions are open, the broker looks at all of them "
-    "from time to time to see which it must ask about; its pause grows with their number, so "
-    "this takes a twentieth of a core at most. A list of transactional ids is proportional to "
-    "what it names.",
+    why="Flat for active producers. While transactions are open, the broker looks at all of them "
+    "from time to time to find old ones, and inquires about them; its pause grows with their "
+    "number, so this takes a twentieth of a core at most. A list of transactional ids is "
+    "proportional to its length.",
 )

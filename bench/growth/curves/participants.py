@@ -37,5 +37,5 @@ PARTICIPANTS = Curve(
     sizes=(1, 10, 100, 1_000),
     measure=participants,
     why="Proportional from about a hundred on: each partition gets a batch and a marker. Below, "
-    "what a transaction costs by itself hides it.",
+    "the fixed cost of a transaction hides it.",
 )

@@ -77,12 +77,12 @@ PARTITIONS = Curve(
     axis="partitions of the cluster",
     sizes=(1, 10, 100, 1_000, 10_000),
     measure=partitions,
-    why="All that uses one partition is flat, and so are a new topic and a second without work. "
-    "What names all partitions is proportional to them: the list of all topics, and the start of a "
-    "consumer of all. A consumer asks for quiet partitions again whenever a fetch has waited in "
-    "vain, twice a second, and names them all, since there are no fetch sessions as in KIP-227. "
-    "Busy ones are asked for apart, so up to about 1,000 a record costs little more than with "
-    "one; with 10,000, records wait behind the request for the quiet ones. Each change of the "
-    "metadata puts a whole image into every journal, and a start reads those since the last "
-    "snapshot.",
+    why="The cost of one partition's work is flat, and so are a new topic and a second without "
+    "work. Work on all partitions is proportional to them: the list of all topics, and the "
+    "start of a consumer of all. A consumer asks for quiet partitions again after each fetch "
+    "without an answer, twice a second, and names them all, because there are no fetch sessions "
+    "as in KIP-227. It asks for busy partitions apart, so up to about 1,000 a record costs "
+    "little more than with one; with 10,000, records wait behind the request for the quiet "
+    "ones. Each change of the metadata puts a whole image into every journal, and a start reads "
+    "the images since the last snapshot.",
 )

@@ -71,10 +71,10 @@ REGISTERED = Curve(
     axis="registered brokers",
     sizes=(10, 100, 1_000),
     measure=registered,
-    why="Nothing on the way of a record looks at other brokers; among a thousand, all was one and "
-    "a half to two times as dear in this run, also what the client computes, which knows no more "
-    "of them: the machine had become slower, or its caches fuller. A change of the metadata is "
-    "proportional: the controller writes the whole image for each instance that follows it, and "
-    "each of them reads it and puts it into its journal; so is the start of a service, which reads "
-    "the images since its last snapshot. A broker that registers again changes nothing.",
+    why="A record's way touches no other brokers. Among a thousand, all figures were one and a "
+    "half to two times as high in this run, also the client's, which knows no more of them: the "
+    "machine had become slower, or its caches fuller. A change of the metadata is proportional: "
+    "the controller writes the whole image for each instance that follows it, and each of them "
+    "reads it and puts it into its journal; so is the start of a service, which reads the "
+    "images since its last snapshot. A broker that registers again changes nothing.",
 )

@@ -32,5 +32,5 @@ TRANSACTIONAL_IDS = Curve(
     axis="transactional ids",
     sizes=(1, 1_000, 10_000, 30_000, 100_000),
     measure=transactional_ids,
-    why="Flat: an id costs memory, and a start reads what is known of it.",
+    why="Flat: an id costs memory, and a start reads its state.",
 )

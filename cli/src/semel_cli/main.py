@@ -1,29 +1,22 @@
 """The command `semel` and its subcommands. Each is a module of its own, and imports late."""
 
-import os
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from semel_cli import (
-    acls,
-    check,
-    cluster,
-    consume,
-    doctor,
-    groups,
-    produce,
-    quotas,
-    recover,
-    topics,
-    transactions,
-    up,
-)
+from semel_cli.cluster import acls, cluster, doctor, quotas
 from semel_cli.demo import command as demo
-from semel_cli.output import examples, to_standard_output
-from semel_cli.session import CommandError, SecurityOptions, explained, use_security
+from semel_cli.groups import groups
+from semel_cli.local import check, recover, up
+from semel_cli.record_io import consume, produce
+from semel_cli.shared.cluster_choice import begin_command_line
+from semel_cli.shared.command_session import CommandError, SecurityOptions, explained, use_security
+from semel_cli.shared.output import examples, to_standard_output
+from semel_cli.shared.standard_error import use_standard_error
+from semel_cli.topics import topics
+from semel_cli.transactions import listing
 
 app = typer.Typer(
     name="semel",
@@ -45,12 +38,23 @@ def _show_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
-        print(f"semel {version('semel-cli')}")
+        print(f"semel {version('semel')}")
         raise typer.Exit
 
 
+ProxyOption = Annotated[
+    bool,
+    typer.Option(
+        "--use-proxy",
+        envvar="SEMEL_USE_PROXY",
+        help="Connect by the proxy that http_proxy, https_proxy or grpc_proxy names; it is never"
+        " used for addresses of this machine.",
+    ),
+]
+
+
 @app.callback()
-def semel(
+def semel(  # noqa: PLR0913, PLR0917 - each option is an argument
     context: typer.Context,
     version: Annotated[
         bool,
@@ -91,10 +95,12 @@ def semel(
         Path | None,
         typer.Option(envvar="SEMEL_TOKEN_FILE", help="A file with the bearer token to show."),
     ] = None,
+    use_proxy: ProxyOption = False,
 ) -> None:
     """Take what holds for every command."""
     del version  # the callback has shown it
     context.with_resource(explained())
+    begin_command_line()
     use_security(
         SecurityOptions(
             tls=tls,
@@ -103,6 +109,7 @@ def semel(
             key=tls_key,
             server_name=tls_server_name,
             token_file=token_file,
+            use_proxy=use_proxy,
         )
     )
 
@@ -112,7 +119,7 @@ app.add_typer(topics.app, name="topics")
 app.command(epilog=produce.EXAMPLES)(produce.produce)
 app.command(epilog=consume.EXAMPLES)(consume.consume)
 app.add_typer(groups.app, name="groups")
-app.add_typer(transactions.app, name="transactions")
+app.add_typer(listing.app, name="transactions")
 app.add_typer(cluster.app, name="cluster")
 app.add_typer(acls.app, name="acls")
 app.add_typer(quotas.app, name="quotas")
@@ -124,8 +131,7 @@ app.add_typer(demo.app, name="demo")
 
 def main() -> None:
     """Run the command line."""
-    if sys.stderr is None:  # Its number must not become another file's.
-        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - it stays open
+    use_standard_error()
     try:
         with explained(), to_standard_output():
             _run()
@@ -140,4 +146,4 @@ def _run() -> None:
     try:
         app()
     finally:
-        sys.stdout.flush()  # Here, or Python finds out when nobody can explain it any more.
+        sys.stdout.flush()  # Here, or Python finds out when no code can explain it any more.

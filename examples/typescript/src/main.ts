@@ -1,4 +1,4 @@
-// Takes every order of one topic exactly once into others, each topic of one partition; docs/clients.md explains every call.
+// Takes every order of one topic exactly once into others, each topic of one partition; docs/use/clients.md explains every call.
 // `node dist/src/main.js BOOTSTRAP ORDERS INVOICES AUDIT`. Status 3: another instance has taken over.
 import { randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
@@ -15,19 +15,25 @@ import { GroupService } from "../gen/semel/group/v1/group_pb.js";
 // What to do about an error: every one has it on the wire.
 const RETRIABLE = new Set(["RETRIABLE", "REFRESH_RETRIABLE"]);
 const LOST = new Set([Code.Unavailable, Code.DeadlineExceeded, Code.Internal, Code.Aborted, Code.Canceled, Code.Unimplemented,
-  Code.ResourceExhausted]);
+  Code.ResourceExhausted, Code.Unknown]);
 
 function classOf(thrown: unknown): string {
   const error = ConnectError.from(thrown);
   const info = error.findDetails(ErrorInfoSchema).find((each) => each.domain === "semel");
   // Without it, it is gRPC's own: what was asked may have happened, or not.
-  return info?.metadata["error_class"] ?? (LOST.has(error.code) ? "REFRESH_RETRIABLE" : Code[error.code]);
+  const lost = thrown instanceof ConnectError && LOST.has(error.code);
+  return info?.metadata["error_class"] ?? (lost ? "REFRESH_RETRIABLE" : Code[error.code]);
 }
 
 const [bootstrap, orders, ...outputs] = process.argv.slice(2);
 const [transactionalId, groupId, deadline] = [`invoicer-of-${orders}`, `invoicers-of-${orders}`, Date.now() + 120_000];
 const transports = new Map<string, Transport>(); // By address.
 const routes = new Map<string, Transport>(); // Who is in charge of what, until an error says that it is no longer so.
+
+let stopped = false; // By a signal: ends after the transaction in hand. A second one ends at once.
+const stop = () => { stopped = true; SIGNALS.forEach((signal) => process.off(signal, stop)); };
+const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+SIGNALS.forEach((signal) => process.on(signal, stop));
 
 let clusterId = ""; // Once it is known, another cluster at these addresses refuses every call.
 
@@ -51,14 +57,13 @@ async function route(key: string, find: () => Promise<Instance | undefined>): Pr
   return routes.get(key)!;
 }
 
-const topicIds = new Map<string, string>();
 const anyone = createClient(ClusterService, at(bootstrap));
 const inCharge = (type: CoordinatorType, key: string) => route(`${type} ${key}`, async () =>
   (await anyone.findCoordinator({ type, keys: [key] })).coordinators[0].instance);
 const leaderOf = async (topic: string) => createClient(BrokerService, await route(`topic ${topic}`, async () => {
-  const { instances, topics: [known] } = await anyone.metadata({ topics: [topic] });
+  // The controller is certain: of a topic that does not exist, this ends the program at once.
+  const { instances, topics: [known] } = await anyone.metadata({ topics: [topic], fromController: true });
   const { leaderId } = known.partitions[0];
-  topicIds.set(topic, known.topicId);
   return instances.find((each) => each.role === ServiceRole.BROKER && each.instanceId === leaderId);
 }));
 const coordinator = async () => createClient(CoordinatorService, await inCharge(CoordinatorType.TRANSACTION, transactionalId));
@@ -80,7 +85,7 @@ async function again<T>(call: () => Promise<T>): Promise<T> {
 type Transaction = { transactionalId: string; producerId: bigint; producerEpoch: bigint };
 /** Writes to all outputs and moves the group, all or nothing; false: it was aborted. */
 async function commit(transaction: Transaction, read: FetchPartitionResult): Promise<boolean> {
-  const participants = { topics: [] as { topicId: string; partitions: number[] }[], groupIds: [groupId] };
+  const participants = { topics: [] as { topic: string; partitions: number[] }[], groupIds: [groupId] };
   const offset = { ...transaction, groupId, memberEpoch: -1n,
     topics: [{ topic: orders, partitions: [{ partition: 0, committedOffset: read.nextOffset }] }] };
   try {
@@ -88,13 +93,8 @@ async function commit(transaction: Transaction, read: FetchPartitionResult): Pro
     for (const topic of outputs) { // A first batch has sequence 0. The same request each time: so the broker knows a repeat.
       const request = { transactionalId, partitions: [{ topic, records: { ...transaction, records: read.records,
         baseSequence: 0, transactional: true } }] };
-      const sent = { topicId: "", partitions: [0] };
-      participants.topics.push(sent);
-      await again(async () => {
-        const leader = await leaderOf(topic);
-        sent.topicId = topicIds.get(topic)!; // Until the answer says it: an abort names what was not answered, too.
-        sent.topicId = (await leader.produce(request)).partitions[0].topicId;
-      });
+      participants.topics.push({ topic, partitions: [0] }); // A send without an answer may still arrive: an abort names its topic.
+      await again(async () => (await leaderOf(topic)).produce(request));
     }
   } catch (thrown) {
     if (classOf(thrown) !== "ABORTABLE_TRANSACTION") throw thrown;
@@ -125,8 +125,8 @@ async function run() {
   const ask = { groupId, requireStable: true, topics: [{ topic: orders, partitions: [0] }] };
   const { committedOffset } = await again(async () => (await (await group()).fetchOffsets(ask)).offsets[0]);
   let offset = committedOffset < 0n ? 0n : committedOffset;
-  for (let end = offset + 1n; offset < end; ) {
-    const fetch = { isolationLevel: IsolationLevel.READ_COMMITTED, plainRecords: true, minBytes: 1, maxBytes: 4096,
+  for (let end = offset + 1n; offset < end && !stopped; ) {
+    const fetch = { isolationLevel: IsolationLevel.READ_COMMITTED, plainRecords: true, minBytes: 1, maxRecords: 2,
       maxWaitMs: 500, partitions: [{ topic: orders, fetchOffset: offset }] };
     const read = await again(async () => (await (await leaderOf(orders)).fetch(fetch)).partitions[0]);
     for (let done = read.records.length === 0; !done; ) { // What was aborted is done once more, in the next transaction:

@@ -11,9 +11,9 @@ from semel.common.v1 import participants_pb2 as participants
 from semel.common.v1 import records_pb2 as records
 from semel.coordinator.v1 import cluster_pb2 as cluster
 from semel_common.wire import methods
-from semel_common.wire.answers import AnswerBounds, check_answer
-from semel_common.wire.message_scan import ScanError
-from semel_common.wire.wire_format import varint
+from semel_common.wire.messages.message_scan import ScanError
+from semel_common.wire.messages.response_parsing import AnswerBounds, check_answer
+from semel_common.wire.messages.wire_format import varint
 
 METADATA = cluster.MetadataResponse
 EMPTY_TOPIC = b"\x2a\x00"

@@ -15,8 +15,9 @@ from semel.common.v1.records_pb2 import (
     RecordHeaders,
     Records,
 )
-from semel_common import batches
-from semel_common.batches import (
+from semel_common.errors import CorruptMessageError, MessageTooLargeError
+from semel_common.record_batches import batches
+from semel_common.record_batches.batches import (
     Columns,
     check_crc,
     control_batch,
@@ -24,12 +25,11 @@ from semel_common.batches import (
     encode_records,
     seal,
 )
-from semel_common.compression import compress, decompress
-from semel_common.errors import CorruptMessageError, MessageTooLargeError
-from semel_common.payload_limits import HEADERS_PER_RECORD_MAX
-from semel_common.sequences import next_sequence
-from semel_common.wire.message_scan import ScanError, check_message
-from semel_common.wire.wire_format import varint
+from semel_common.record_batches.compression import compress, decompress
+from semel_common.record_batches.payload_limits import HEADERS_PER_RECORD_MAX
+from semel_common.record_batches.sequence_numbers import next_sequence
+from semel_common.wire.messages.message_scan import ScanError, check_message
+from semel_common.wire.messages.wire_format import varint
 
 ITEM = st.none() | st.binary(max_size=20)
 HEADERS = st.lists(st.tuples(st.text(max_size=5), ITEM), max_size=3).map(tuple)

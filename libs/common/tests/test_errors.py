@@ -83,6 +83,13 @@ def test_the_class_of_every_error_is_on_the_wire(code: ErrorCode) -> None:
     assert name == f"ERROR_CLASS_{error.error_class.name}"
 
 
+@EVERY_CODE
+def test_the_message_of_a_status_begins_with_reason_and_class(code: ErrorCode) -> None:
+    error = error_for(code, "told", {})
+    message = status.to_status(error).message
+    assert message == f"{code.name} ({error.error_class.name}): told"
+
+
 @pytest.mark.parametrize("error_class", ErrorClass, ids=lambda each: each.name)
 def test_a_code_of_a_newer_release_is_an_error_of_its_class_that_names_it(
     error_class: ErrorClass,
@@ -141,6 +148,7 @@ def test_the_class_of_an_error_decides_its_grpc_status(
         (grpc.StatusCode.UNAVAILABLE, errors.NetworkExceptionError),
         (grpc.StatusCode.CANCELLED, errors.NetworkExceptionError),
         (grpc.StatusCode.INTERNAL, errors.NetworkExceptionError),
+        (grpc.StatusCode.UNKNOWN, errors.NetworkExceptionError),
         (grpc.StatusCode.RESOURCE_EXHAUSTED, errors.ThrottlingQuotaExceededError),
         (grpc.StatusCode.UNIMPLEMENTED, errors.NetworkExceptionError),
         (grpc.StatusCode.DATA_LOSS, errors.UnknownServerError),

@@ -1,4 +1,4 @@
-"""Ids name who is in charge; keys find the partition that Kafka's clients would choose."""
+"""Ids name the instance in charge; keys find the partition that Kafka's clients would choose."""
 
 from itertools import pairwise
 
@@ -20,7 +20,7 @@ from semel_common.ids import (
     producer_id_of,
     transaction_log_partition_of,
 )
-from semel_common.partitioner import murmur2, partition_for_key
+from semel_common.record_batches.partitioner import murmur2, partition_for_key
 
 COUNTERS = st.integers(1, PRODUCER_IDS_PER_PARTITION)
 PARTITIONS = st.integers(0, TRANSACTION_LOG_PARTITIONS_MAX - 1)

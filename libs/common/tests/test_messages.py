@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semel_common.wire.messages import MessageReader, MessageSizeError, write_message
+from semel_common.wire.frames.length_prefix import MessageReader, MessageSizeError, write_message
 
 SIZE_MAX = 300_000
 
@@ -37,7 +37,7 @@ def read(reader: MessageReader, stream: bytes, cuts: list[int]) -> list[bytes | 
 def test_it_does_not_matter_where_the_network_cuts(sizes: list[int], cuts: list[int]) -> None:
     cuts.append(SIZE_MAX)  # or a large message takes a while
     messages = [bytes((number,)) * size for number, size in enumerate(sizes)]
-    stream = b"".join(write_message((each[:7], each[7:])) for each in messages)
+    stream = b"".join(write_message((message[:7], message[7:])) for message in messages)
     assert read(MessageReader(SIZE_MAX), stream, cuts) == messages
 
 

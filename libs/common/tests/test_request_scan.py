@@ -12,19 +12,20 @@ from semel.coordinator.v1 import cluster_pb2 as cluster
 from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel.group.v1 import group_pb2 as group
 from semel_common.errors import InvalidRequestError
-from semel_common.wire import methods, request_bounds
-from semel_common.wire.methods import Method
-from semel_common.wire.request_bounds import BOUNDS
-from semel_common.wire.request_scan import (
+from semel_common.wire import methods
+from semel_common.wire.frames.stream_messages import STREAMS, RefusedFrame
+from semel_common.wire.messages import request_bounds
+from semel_common.wire.messages.request_bounds import BOUNDS
+from semel_common.wire.messages.request_scan import (
     SCANNED_FROM_BYTES,
     check_request,
     frames_of,
     refused_frames,
 )
-from semel_common.wire.streams import STREAMS, RefusedFrame
-from semel_common.wire.wire_format import varint
+from semel_common.wire.messages.wire_format import varint
+from semel_common.wire.methods import Method
 
-METHODS = [each for each in vars(methods).values() if isinstance(each, Method)]
+METHODS = [var for var in vars(methods).values() if isinstance(var, Method)]
 LARGE = bytes(SCANNED_FROM_BYTES)
 UNKNOWN = b"\x7a" + bytes((0x80, 0x80, 0x01)) + LARGE
 """A field that no contract has, and large enough that the message is scanned."""
@@ -33,11 +34,11 @@ UNKNOWN = b"\x7a" + bytes((0x80, 0x80, 0x01)) + LARGE
 def bounded_fields(descriptor: Descriptor) -> dict[str, FieldDescriptor]:
     """Return the fields of a message, and of those in it, that may hold much."""
     found: dict[str, FieldDescriptor] = {}
-    for each in descriptor.fields:
-        if each.is_repeated or each.type in (each.TYPE_STRING, each.TYPE_BYTES):
-            found[each.full_name] = each
-        if each.message_type is not None:
-            found |= bounded_fields(each.message_type)
+    for field in descriptor.fields:
+        if field.is_repeated or field.type in (field.TYPE_STRING, field.TYPE_BYTES):
+            found[field.full_name] = field
+        if field.message_type is not None:
+            found |= bounded_fields(field.message_type)
     return found
 
 
@@ -70,7 +71,9 @@ def test_no_request_holds_itself() -> None:
 
     def depth(descriptor: Descriptor, above: tuple[Descriptor, ...]) -> int:
         assert descriptor not in above
-        below = [each.message_type for each in descriptor.fields if each.message_type is not None]
+        below = [
+            field.message_type for field in descriptor.fields if field.message_type is not None
+        ]
         return 1 + max((depth(each, (*above, descriptor)) for each in below), default=0)
 
     for method in METHODS:
@@ -151,8 +154,8 @@ def test_what_protobuf_writes_is_never_refused(data: st.DataObject) -> None:
             group.OffsetCommitTopic(
                 topic="é",
                 partitions=[
-                    group.OffsetCommitPartition(committed_offset=each, metadata="m" * 3_000)
-                    for each in offsets
+                    group.OffsetCommitPartition(committed_offset=offset, metadata="m" * 3_000)
+                    for offset in offsets
                 ],
             )
             for offsets in topics

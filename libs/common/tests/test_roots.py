@@ -14,8 +14,8 @@ from opentelemetry.sdk.trace.sampling import (
 )
 from opentelemetry.trace import NonRecordingSpan, SpanContext, SpanKind, TraceFlags, Tracer
 
-from semel_common import tracing
-from semel_common.roots import Roots
+from semel_common.telemetry import trace_context
+from semel_common.telemetry.trace_roots import Roots
 
 COUNT = 400
 
@@ -68,9 +68,9 @@ def test_other_samplers_are_asked(sampler: Sampler, is_recorded: bool) -> None:
 def test_what_has_a_parent_goes_with_it_whatever_the_share_of_roots(flags: int) -> None:
     parent = SpanContext(1 << 64 | 7, 2, is_remote=True, trace_flags=TraceFlags(flags))
     roots = Roots(a_tracer(ParentBased(TraceIdRatioBased(1 - flags))))
-    below = roots.begin("order", kind=SpanKind.INTERNAL, context=tracing.below(parent))
+    below = roots.begin("order", kind=SpanKind.INTERNAL, context=trace_context.below(parent))
     assert (below is not None) == bool(flags)
-    with tracing.within((NonRecordingSpan(parent),)):
+    with trace_context.within((NonRecordingSpan(parent),)):
         inside = roots.begin("order", kind=SpanKind.INTERNAL)
     assert (inside is not None) == bool(flags)
     if below is not None:

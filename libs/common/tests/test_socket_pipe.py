@@ -4,14 +4,14 @@ import asyncio
 import gc
 import tracemalloc
 import weakref
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, closing, suppress
 
 import pytest
 
 from semel_common.errors import SemelError
-from semel_common.wire.messages import SIGN_OF_LIFE
-from semel_common.wire.socket_pipe import SocketOptions, SocketPipe, connect
+from semel_common.wire.frames.length_prefix import SIGN_OF_LIFE
+from semel_common.wire.frames.socket_pipe import SocketOptions, SocketPipe, connect
 
 HOST = "127.0.0.1"
 OPTIONS = SocketOptions(message_size_max_bytes=9 << 20)
@@ -137,7 +137,7 @@ async def test_a_length_that_is_none_of_ours_ends_the_connection() -> None:
 
 
 async def test_a_pipe_that_ends_holds_no_half_of_a_message() -> None:
-    """Nor its user, who holds the pipe: no garbage collector is needed to free them."""
+    """Nor its user, which holds the pipe: no garbage collector is needed to free them."""
     gc.disable()
     tracemalloc.start()
     try:
@@ -193,7 +193,7 @@ async def test_who_is_asked_for_a_sign_of_life_gives_one() -> None:
     user = Heard()
 
     def accept() -> SocketPipe:
-        return SocketPipe(user, "somebody", OPTIONS)
+        return SocketPipe(user, "a peer", OPTIONS)
 
     async with await asyncio.get_running_loop().create_server(accept, HOST, 0) as server:
         reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
@@ -205,16 +205,45 @@ async def test_who_is_asked_for_a_sign_of_life_gives_one() -> None:
 
 
 async def test_a_side_that_gives_none_is_lost() -> None:
-    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def say_one_thing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(SIGN_OF_LIFE)
         with suppress(ConnectionError):
             await reader.read()
         writer.close()
 
     user = Heard()
     watching = SocketOptions(message_size_max_bytes=10, silence_max_s=0.01, answer_max_s=0.01)
-    async with await asyncio.start_server(say_nothing, HOST, 0) as server:
+    async with await asyncio.start_server(say_one_thing, HOST, 0) as server:
         await connect(HOST, server.sockets[0].getsockname()[1], b"hello", user, watching)
         assert "silent" in await user.until_lost()
+
+
+async def close_at_once(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.close()
+
+
+async def speak_http(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.read(1)
+    writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+    writer.close()
+
+
+async def speak_first(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"\0\0\0\2hi")
+    writer.close()
+
+
+@pytest.mark.parametrize("peer", [close_at_once, speak_http, speak_first])
+async def test_side_without_a_sign_of_life_is_no_peer_and_its_user_learns_nothing(
+    peer: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
+) -> None:
+    user = Heard()
+    async with await asyncio.start_server(peer, HOST, 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(ConnectionError):
+            await connect(HOST, port, b"hello", user, OPTIONS)
+        await asyncio.sleep(0)
+    assert (user.error, user.messages) == (None, [])
 
 
 async def test_who_is_not_there_cannot_be_connected_to() -> None:

@@ -9,14 +9,18 @@ from semel.broker.v1 import broker_pb2 as broker
 from semel.common.v1.errors_pb2 import Error
 from semel.common.v1.frames_pb2 import Cancel
 from semel_common.wire import methods
+from semel_common.wire.frames.stream_messages import STREAMS, join
+from semel_common.wire.frames.write_queue import (
+    FRAMES_PER_MESSAGE_MAX,
+    MESSAGE_SIZE_SOFT_MAX_BYTES,
+    Outbox,
+)
 from semel_common.wire.methods import BROKER
-from semel_common.wire.outbox import FRAMES_PER_MESSAGE_MAX, MESSAGE_SIZE_SOFT_MAX_BYTES, Outbox
-from semel_common.wire.streams import STREAMS, join
 
 FRAMED = [
-    each
-    for each in vars(methods).values()
-    if isinstance(each, methods.Method) and each.stream is not None
+    var
+    for var in vars(methods).values()
+    if isinstance(var, methods.Method) and var.stream is not None
 ]
 
 
@@ -100,7 +104,7 @@ async def test_a_message_has_a_bounded_number_of_frames() -> None:
     outbox.open(pipe)
     for _ in range(3):
         await asyncio.sleep(0)
-    assert [len(each) for each in pipe.messages] == [FRAMES_PER_MESSAGE_MAX, 1]
+    assert [len(message) for message in pipe.messages] == [FRAMES_PER_MESSAGE_MAX, 1]
 
 
 async def test_a_frame_in_pieces_counts_as_one() -> None:

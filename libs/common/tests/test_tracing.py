@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, get_current_span
 
-from semel_common import tracing
+from semel_common.telemetry import trace_context
 
 CONTEXT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
@@ -17,10 +17,10 @@ CONTEXT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 )
 def test_what_is_written_is_read_again(trace_id: int, span_id: int, flags: int) -> None:
     context = SpanContext(trace_id, span_id, is_remote=True, trace_flags=TraceFlags(flags))
-    text = tracing.write(context)
-    assert len(text) == tracing.TRACEPARENT_LENGTH
-    assert tracing.read(text) == context
-    assert (tracing.sampled(text) is not None) == bool(flags)
+    text = trace_context.write(context)
+    assert len(text) == trace_context.TRACEPARENT_LENGTH
+    assert trace_context.read(text) == context
+    assert (trace_context.sampled(text) is not None) == bool(flags)
 
 
 @pytest.mark.parametrize(
@@ -38,17 +38,17 @@ def test_what_is_written_is_read_again(trace_id: int, span_id: int, flags: int) 
     ],
 )
 def test_what_is_no_context_is_ignored(text: str) -> None:
-    assert tracing.read(text) is None
-    assert tracing.sampled(text) is None
+    assert trace_context.read(text) is None
+    assert trace_context.sampled(text) is None
 
 
 @given(st.text())
 def test_any_text_is_either_a_context_or_none(text: str) -> None:
-    assert tracing.read(text) is None
+    assert trace_context.read(text) is None
 
 
 def test_a_newer_version_is_read_as_far_as_it_is_known() -> None:
-    assert tracing.read(f"01{CONTEXT[2:]}") is not None
+    assert trace_context.read(f"01{CONTEXT[2:]}") is not None
 
 
 def test_links_are_distinct_and_bounded() -> None:
@@ -56,29 +56,29 @@ def test_links_are_distinct_and_bounded() -> None:
         return SpanContext(1, number, is_remote=True)
 
     contexts = [context(n) for n in range(1, 300)]
-    assert len(tracing.links(contexts)) == tracing.LINKS_MAX
-    assert len(tracing.links(contexts, maximum=3)) == 3
-    assert len(tracing.links([contexts[0]] * 3)) == 1
+    assert len(trace_context.links(contexts)) == trace_context.LINKS_MAX
+    assert len(trace_context.links(contexts, maximum=3)) == 3
+    assert len(trace_context.links([contexts[0]] * 3)) == 1
 
 
 def test_what_is_started_outside_belongs_to_no_span() -> None:
-    context = tracing.read(CONTEXT)
+    context = trace_context.read(CONTEXT)
     assert context is not None
     span = NonRecordingSpan(context)
-    with tracing.within((span,)):
-        assert tracing.spans_of_now() == (span,)
+    with trace_context.within((span,)):
+        assert trace_context.spans_of_now() == (span,)
         assert get_current_span() is span
-        with tracing.outside():
-            assert tracing.spans_of_now() == ()
+        with trace_context.outside():
+            assert trace_context.spans_of_now() == ()
             assert not get_current_span().get_span_context().is_valid
-        assert tracing.spans_of_now() == (span,)
-    assert tracing.spans_of_now() == ()
+        assert trace_context.spans_of_now() == (span,)
+    assert trace_context.spans_of_now() == ()
 
 
 @pytest.mark.parametrize("flags", [0, 1, 3], ids=["not", "sampled", "sampled, random id"])
 def test_what_happens_is_recorded_if_the_span_of_now_is(flags: int) -> None:
-    assert not tracing.is_recorded()
-    with tracing.within((NonRecordingSpan(SpanContext(1, 2, False, TraceFlags(flags))),)):
-        assert tracing.is_recorded() is bool(flags & 1)
-        with tracing.outside():
-            assert not tracing.is_recorded()
+    assert not trace_context.is_recorded()
+    with trace_context.within((NonRecordingSpan(SpanContext(1, 2, False, TraceFlags(flags))),)):
+        assert trace_context.is_recorded() is bool(flags & 1)
+        with trace_context.outside():
+            assert not trace_context.is_recorded()

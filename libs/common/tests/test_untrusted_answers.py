@@ -18,12 +18,12 @@ from semel_common.errors import (
 )
 from semel_common.untrusted_text import natural_number
 from semel_common.wire import status
-from semel_common.wire.answers import AnswerBounds, parse
-from semel_common.wire.frame_stream import ARRIVED_MAX, FrameStream, Opened
-from semel_common.wire.grpc_connection import check_offer
+from semel_common.wire.frames.frame_stream import ARRIVED_MAX, FrameStream, Opened
+from semel_common.wire.frames.pipe import PipeUser
+from semel_common.wire.frames.stream_messages import STREAMS
+from semel_common.wire.frames.transport_choice import check_offer
+from semel_common.wire.messages.response_parsing import AnswerBounds, parse
 from semel_common.wire.methods import BROKER, FETCH, METADATA, PRODUCE
-from semel_common.wire.pipe import PipeUser
-from semel_common.wire.streams import STREAMS
 
 HERE = "127.0.0.1:1"
 BOUNDS = AnswerBounds(size_max_bytes=1 << 20, elements_max=100_000)

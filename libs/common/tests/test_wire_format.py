@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from semel.common.v1.participants_pb2 import TopicPartitions
 from semel.common.v1.records_pb2 import Record, RecordBatch, Records
 from semel.coordinator.v1.cluster_pb2 import MetadataResponse, Topic
-from semel_common.wire.message_scan import BoundError, ScanError, check_message, shape_of
-from semel_common.wire.wire_format import (
+from semel_common.wire.messages.message_scan import BoundError, ScanError, check_message, shape_of
+from semel_common.wire.messages.wire_format import (
     FIXED32,
     FIXED64,
     LENGTH_DELIMITED,
@@ -116,7 +116,7 @@ def elements_of(message: Message) -> int:
         if is_map:
             total += 3 * len(entries)
         elif field.message_type is not None:
-            total += sum(1 + elements_of(each) for each in entries)
+            total += sum(1 + elements_of(entry) for entry in entries)
         else:
             is_packed = field.is_repeated and field.cpp_type != field.CPPTYPE_STRING
             total += len(entries) + is_packed

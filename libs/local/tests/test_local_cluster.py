@@ -50,7 +50,7 @@ async def test_all_roles_can_have_several_instances() -> None:
         async with cluster.client() as client:
             described = await client.admin().describe_cluster()
         assert len(cluster.names) == 7
-        assert {f"{each.role}-{each.instance_id}" for each in described.instances} == {
+        assert {f"{instance.role}-{instance.instance_id}" for instance in described.instances} == {
             *cluster.names
         }
 

@@ -1,6 +1,6 @@
 """Images of small clusters."""
 
-from semel_runtime.cluster.image import (
+from semel_runtime.cluster.metadata_image import (
     ClusterImage,
     Instance,
     Layout,

@@ -1,7 +1,9 @@
 """Trials: a bit is flipped in the write-ahead log of a killed service, or the log is cut, or gone.
 
 Each trial works on a copy of the data folder. Its start either is refused with a sentence, or it
-finds everything that a start on the undamaged folder finds. As a program, on the folder of a killed
+finds everything that a start on the undamaged folder finds, or all of it but the commits behind the
+witness: the service was killed before it acknowledged these. `semel check` names each damage that a
+start refuses. As a program, on the folder of a killed
 service:
 
     python libs/runtime/tests/damaged_logs.py FOLDER "semel-broker 0" --flips 100 --cuts 50
@@ -22,10 +24,13 @@ from typing import NamedTuple
 
 from semel_runtime.journal import JournalError, JournalOpenError
 from semel_runtime.journal.sqlite import SqliteJournal
+from semel_runtime.journal.sqlite.file_check import open_stopped
+from semel_runtime.journal.witness import read_witness
 
 LOG = "journal.db-wal"
 _LOG_HEADER_BYTES = 32
 _FRAME_HEADER_BYTES = 24
+_SALTS = slice(16, 24)
 _TABLES = ("chunks", "batches", "snapshot_pieces")
 
 
@@ -71,21 +76,24 @@ def cuts(folder: Path, random: Random, count: int) -> Iterator[Trial]:
         yield Trial("log cut", _cut(random.randrange(1, size)))
 
 
-async def run(folder: Path, trial: Trial, *, service: str, expected: str) -> Result:
+async def run(folder: Path, trial: Trial, *, service: str, expected: frozenset[str]) -> Result:
     """Damage a copy of the folder, and start on it."""
     with tempfile.TemporaryDirectory(dir=folder.parent) as name:
         copy = Path(name) / "copy"
         shutil.copytree(folder, copy)
         trial.damage(copy)
         before = _files(copy)
+        is_named = await asyncio.to_thread(_is_end_named, copy)
         try:
             found = await content(copy, service=service)
         except JournalOpenError as error:
             told = "refused" if _files(copy) == before else "refused, but files were changed"
+            if not is_named:
+                told += ", but `semel check` does not name it"
             return Result(trial.kind, told, str(error))
         except JournalError as error:
             return Result(trial.kind, "refused", str(error))
-        return Result(trial.kind, "unchanged" if found == expected else "LOSS", "")
+        return Result(trial.kind, "unchanged" if found in expected else "LOSS", "")
 
 
 async def content(folder: Path, *, service: str) -> str:
@@ -108,11 +116,40 @@ async def content(folder: Path, *, service: str) -> str:
 
 async def all_of(folder: Path, trials: Iterator[Trial], *, service: str) -> list[Result]:
     """Run trials one after the other."""
-    with tempfile.TemporaryDirectory(dir=folder.parent) as name:
-        whole = Path(name) / "whole"
-        shutil.copytree(folder, whole)
-        expected = await content(whole, service=service)
+    expected = await _complete(folder, service=service)
     return [await run(folder, trial, service=service, expected=expected) for trial in trials]
+
+
+def _is_end_named(folder: Path) -> bool:
+    with open_stopped(folder) as journal:
+        journal.check_end()
+    return bool(journal.found)
+
+
+async def _complete(folder: Path, *, service: str) -> frozenset[str]:
+    """Return digests of the whole folder, and of its log cut at each frame behind the witness."""
+    data = (folder / LOG).read_bytes()
+    frame_bytes = _FRAME_HEADER_BYTES + int.from_bytes(data[8:12])
+    witness = read_witness(folder)
+    assert witness is not None
+    is_witnessed = witness.log_number == int.from_bytes(data[_SALTS])
+    acknowledged = witness.log_position if is_witnessed else 0
+    sizes = range(_LOG_HEADER_BYTES + acknowledged * frame_bytes, len(data), frame_bytes)
+    whole = await _content_of_copy(folder, len(data), service=service)
+    digests = {whole}
+    for size in sizes:
+        digests.add(digest := await _content_of_copy(folder, size, service=service))
+        if digest == whole:
+            break
+    return frozenset(digests)
+
+
+async def _content_of_copy(folder: Path, log_bytes: int, *, service: str) -> str:
+    with tempfile.TemporaryDirectory(dir=folder.parent) as name:
+        copy = Path(name) / "copy"
+        shutil.copytree(folder, copy)
+        _cut(log_bytes)(copy)
+        return await content(copy, service=service)
 
 
 def _flip(at: int, bit: int) -> Callable[[Path], None]:
@@ -153,7 +190,7 @@ def main() -> None:
     random = Random(given.seed)
     trials = [*flips(given.folder, random, given.flips), *cuts(given.folder, random, given.cuts)]
     results = asyncio.run(all_of(given.folder, iter(trials), service=given.service))
-    for (kind, outcome), count in sorted(Counter(each[:2] for each in results).items()):
+    for (kind, outcome), count in sorted(Counter(result[:2] for result in results).items()):
         sys.stdout.write(f"{given.service:20} {kind:26} {outcome:10} {count}\n")
 
 

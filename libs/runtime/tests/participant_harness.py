@@ -1,7 +1,13 @@
 """A cluster as participants see it."""
 
-from semel_runtime.cluster.copy import ClusterCopy
-from semel_runtime.cluster.image import ClusterImage, Instance, Layout, Listener, ServiceRole
+from semel_runtime.cluster.metadata_copy import ClusterCopy
+from semel_runtime.cluster.metadata_image import (
+    ClusterImage,
+    Instance,
+    Layout,
+    Listener,
+    ServiceRole,
+)
 
 
 def two_coordinators() -> ClusterCopy:

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from semel_common.errors import InvalidRequestError
 from semel_runtime.journal import Journal, StoredBatch
+from semel_runtime.journal.contract import Reserve
 from semel_runtime.machine import Result
 from semel_runtime.runner import Runner, RunnerOptions
 from semel_runtime.testing.journal import MemoryJournal
@@ -92,6 +93,10 @@ class Service:
         self, handler: Callable[[], Result[int, Counted]], *, privileged: bool = False
     ) -> int:
         return await self.runner.run(handler, privileged=privileged)
+
+    async def add_data(self, name: str, may_use: Reserve = Reserve.NONE) -> int:
+        """Add to a counter what a full disk refuses."""
+        return await self.runner.run(lambda: self.machine.add(name), may_use=may_use)
 
     async def restart(self, options: RunnerOptions | None = None) -> "Service":
         await self.runner.close()

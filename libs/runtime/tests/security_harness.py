@@ -1,4 +1,4 @@
-"""A certificate authority and an issuer of tokens, and what may be wrong with what they give."""
+"""A certificate authority and an issuer of tokens, right ones and wrong ones."""
 
 import asyncio
 import hmac
@@ -15,11 +15,11 @@ import trustme
 from joserfc import jwt
 from joserfc.jwk import ECKey, Key, KeySet
 
-from semel_common.wire.messages import SIGN_OF_LIFE
-from semel_common.wire.security import Security
-from semel_runtime.server.jwks import KeysInFile
-from semel_runtime.server.tls import ServerTls, TlsFiles
-from semel_runtime.server.tokens import TokenOptions, TokenVerifier
+from semel_common.wire.client_security import Security
+from semel_common.wire.frames.length_prefix import SIGN_OF_LIFE
+from semel_runtime.authentication.jwks import KeysInFile
+from semel_runtime.authentication.listener_tls import ServerTls, TlsFiles
+from semel_runtime.authentication.token_check import TokenOptions, TokenVerifier
 
 ISSUER = "https://issuer.example"
 AUDIENCE = "semel"
@@ -63,7 +63,9 @@ class Authority:
 
     def _write(self, name: str, certificate: trustme.LeafCert) -> TlsFiles:
         chain, key = self._folder / f"{name}.pem", self._folder / f"{name}.key"
-        chain.write_bytes(b"".join(each.bytes() for each in certificate.cert_chain_pems))
+        chain.write_bytes(
+            b"".join(cert_chain_pem.bytes() for cert_chain_pem in certificate.cert_chain_pems)
+        )
         certificate.private_key_pem.write_to_path(key)
         key.chmod(0o600)
         return TlsFiles(certificate=chain, key=key, client_ca=self.ca)

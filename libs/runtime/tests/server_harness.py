@@ -11,14 +11,14 @@ from google.protobuf.message import Message
 
 from semel.group.v1 import group_pb2 as group
 from semel_common.wire import methods
+from semel_common.wire.client_security import Security
 from semel_common.wire.grpc_connection import GrpcConnection, GrpcConnector
 from semel_common.wire.methods import GROUP, TXN_OFFSET_COMMIT, Method
-from semel_common.wire.security import Security
-from semel_runtime.cluster.image import Listener
+from semel_runtime.authentication.listener_gate import ListenerSecurity
+from semel_runtime.cluster.metadata_image import Listener
 from semel_runtime.server.calls import Call, Handlers
-from semel_runtime.server.gate import ListenerSecurity
 from semel_runtime.server.grpc_server import GrpcServer
-from semel_runtime.server.limits import ServerLimits
+from semel_runtime.server.limits.server_limits import ServerLimits
 
 Request = group.TxnOffsetCommitRequest
 Response = group.TxnOffsetCommitResponse
@@ -34,11 +34,11 @@ TRANSPORTS = pytest.mark.parametrize(
 Commit = Callable[[group.TxnOffsetCommitRequest, Call], Awaitable[group.TxnOffsetCommitResponse]]
 
 GROUP_METHODS: list[Method[Message, Message]] = [
-    each
-    for each in vars(methods).values()
-    if isinstance(each, Method)
-    and each.service in (methods.GROUP, methods.PARTICIPANT)
-    and each is not methods.BROKER_WRITE_TXN_MARKERS
+    var
+    for var in vars(methods).values()
+    if isinstance(var, Method)
+    and var.service in (methods.GROUP, methods.PARTICIPANT)
+    and var is not methods.BROKER_WRITE_TXN_MARKERS
 ]
 """All that a group coordinator answers."""
 
@@ -59,6 +59,7 @@ async def serving(
     limits: ServerLimits | None = None,
     *,
     sockets: bool = True,
+    frames_at: Listener | None = None,
     listener: ListenerSecurity | None = None,
     client: Security | None = None,
     answers: Mapping[str, Message] = MappingProxyType({}),
@@ -66,12 +67,13 @@ async def serving(
 ) -> AsyncIterator[Served]:
     """Serve ``commit`` as TxnOffsetCommit; other methods answer as told, or an empty response.
 
-    Frames go over sockets, or else over gRPC. The connection has the client's security.
+    Frames go over sockets, which clients find at ``frames_at``, or else over gRPC. The connection
+    has the client's security.
     """
     server = GrpcServer(limits or ServerLimits())
     bound = server.bind(Listener(name="default", host="127.0.0.1", port=0), listener)
     if sockets:
-        server.bind_frames(Listener(name="default", host="127.0.0.1", port=0))
+        server.bind_frames(Listener(name="default", host="127.0.0.1", port=0), frames_at)
     connector = GrpcConnector(security=client)
     served = Served(server, bound.address, connector.connect(bound.address))
     handlers = Handlers(cluster_id=cluster_id)

@@ -16,11 +16,12 @@ from semel_common.errors import InconsistentClusterIdError, KafkaStorageError
 from semel_runtime import app
 from semel_runtime.app import _Opened, _run, _serve
 from semel_runtime.config import ServiceSettings
-from semel_runtime.ending import EXIT_FAILURE
 from semel_runtime.journal import JournalOpenError
-from semel_runtime.refusal import check_journal_not_refused, refuse_journal
+from semel_runtime.journal_refusal import check_journal_not_refused, refuse_journal
+from semel_runtime.process.process_end import EXIT_FAILURE
 from semel_runtime.server.calls import Handlers
 from semel_runtime.server.grpc_server import GrpcServer
+from semel_runtime.testing.default_signals import default_signals
 from semel_runtime.testing.journal import MemoryJournal
 from semel_runtime.testing.volume import MemoryVolume
 
@@ -89,16 +90,17 @@ async def test_a_journal_that_fails_is_not_logged_again_by_all_who_use_it() -> N
     assert await ended(failing) == []
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 async def test_a_service_that_is_to_stop_while_it_loads_stops_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
     """As while it waits for a database, which may take a minute."""
     for setting_of_the_process in ("collect_garbage_seldom", "keep_freed_memory"):
         monkeypatch.setattr(app, setting_of_the_process, lambda: None)
     settings = ServiceSettings(data_dir=tmp_path, listeners="default://127.0.0.1:0")
-    loading = Loading()
-    with structlog.testing.capture_logs() as logs:
-        async with asyncio.timeout(10):
+    loading = Loading(number)
+    with structlog.testing.capture_logs() as logs, default_signals():
+        async with asyncio.timeout(50):
             assert await _serve("semel-test", settings, lambda _, __: loading, None) == 0
     assert loading.was_cancelled
     assert [entry["log_level"] for entry in logs] == ["info"]
@@ -107,7 +109,8 @@ async def test_a_service_that_is_to_stop_while_it_loads_stops_at_once(
 class Loading:
     """A service that is told to stop while it loads, which takes for ever."""
 
-    def __init__(self) -> None:
+    def __init__(self, number: signal.Signals) -> None:
+        self._number = number
         self.handlers = Handlers()
         self.ready = asyncio.Event()
         self.failed = asyncio.Event()
@@ -121,7 +124,7 @@ class Loading:
         """Do nothing."""
 
     async def __aenter__(self) -> Self:
-        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), self._number)
         try:
             await asyncio.Event().wait()
         finally:
@@ -162,7 +165,9 @@ async def test_a_broken_address_of_a_journal_is_one_sentence_without_its_passwor
         monkeypatch.setattr(app, setting_of_the_process, lambda: None)
     settings = ServiceSettings(data_dir=tmp_path, journal_url=url, journal_open_timeout_ms=0)
     with structlog.testing.capture_logs() as logs:
-        assert await _serve("semel-test", settings, lambda _, __: Loading(), None) == EXIT_FAILURE
+        loading = Loading(signal.SIGTERM)
+        status = await _serve("semel-test", settings, lambda _, __: loading, None)
+    assert status == EXIT_FAILURE
     (line,) = (entry for entry in logs if entry["log_level"] == "error")
     assert set(line) == {"event", "error", "log_level"}, "it has a traceback"
     assert line["error"].endswith(".")
@@ -173,7 +178,7 @@ def test_a_failed_process_ends_though_a_thread_of_it_hangs() -> None:
     """As one that writes to a disk that does not answer, which Python would wait for."""
     program = (
         "import threading\n"
-        "from semel_runtime.ending import end_by_force\n"
+        "from semel_runtime.process.process_end import end_by_force\n"
         "end_by_force(0.1)\n"
         "threading.Thread(target=threading.Event().wait).start()\n"
     )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from semel_common.wire.request_bounds import CLAIMS_MAX
+from semel_common.wire.messages.request_bounds import CLAIMS_MAX
 from semel_runtime.claims import ClaimHistory, JournalClaim, JournalMark, missing
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from semel_runtime.cluster.image import Listener
+from semel_runtime.cluster.metadata_image import Listener
 from semel_runtime.config import ServiceSettings, parse_listeners
 
 
@@ -41,7 +41,7 @@ def test_an_advertised_listener_must_be_bound() -> None:
 
 
 def test_the_listener_for_health_is_a_host_and_a_port(tmp_path: Path) -> None:
-    with pytest.raises(ValidationError, match="HOST:PORT"):
+    with pytest.raises(ValidationError, match="not host:port"):
         ServiceSettings(data_dir=tmp_path, health_listener="9096")
 
 

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from semel_runtime.log_output import LogOutput, Losses
+from semel_runtime.logs.log_output import LogOutput, Losses
 
 SERVICE = """
 import sys
 from pathlib import Path
 import structlog
 from semel_runtime.config import ServiceSettings
-from semel_runtime.logs import configure_logging, take_standard_error
+from semel_runtime.logs.log_setup import configure_logging, take_standard_error
 
 output = take_standard_error()
 configure_logging(ServiceSettings(data_dir=Path("x"), log_format="json"), "semel-test", output)
@@ -131,13 +131,17 @@ def test_lines_of_the_standard_library_and_warnings_have_a_time_and_a_level() ->
     """Certificates that are loaded again are told of by the standard library's logging."""
     lines = lines_of(
         "import logging, warnings\n"
-        "logging.getLogger('semel_common.reloaded').info('loaded again: %s', 'tls.crt')\n"
+        "logging.getLogger('semel_common.reloaded_files').info('loaded again: %s', 'tls.crt')\n"
         "logging.getLogger('grpc').warning('of another library')\n"
         "logging.getLogger('grpc').info('not of interest')\n"
         "warnings.warn('deprecated', UserWarning)\n"
     )
     assert [line["level"] for line in lines] == ["info", "warning", "warning"]
-    assert [line["logger"] for line in lines] == ["semel_common.reloaded", "grpc", "py.warnings"]
+    assert [line["logger"] for line in lines] == [
+        "semel_common.reloaded_files",
+        "grpc",
+        "py.warnings",
+    ]
     assert lines[0]["event"] == "loaded again: tls.crt"
     assert all(line["timestamp"] and line["service"] == "semel-test" for line in lines)
 

@@ -5,16 +5,16 @@ import logging
 import structlog
 from opentelemetry.trace import NonRecordingSpan
 
-from semel_common import tracing
-from semel_runtime.logs import _add_trace_ids, _SeldomToStructlog, _ToStructlog
+from semel_common.telemetry import trace_context
+from semel_runtime.logs.log_setup import _add_trace_ids, _SeldomToStructlog, _ToStructlog
 
 CONTEXT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
 def test_a_line_names_the_trace_of_its_request() -> None:
-    context = tracing.read(CONTEXT)
+    context = trace_context.read(CONTEXT)
     assert context is not None
-    with tracing.within((NonRecordingSpan(context),)):
+    with trace_context.within((NonRecordingSpan(context),)):
         line = _add_trace_ids(None, "info", {"event": "request refused"})
     assert line == {
         "event": "request refused",

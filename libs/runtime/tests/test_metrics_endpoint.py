@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from semel_runtime.cluster.image import Listener
+from semel_runtime.cluster.metadata_image import Listener
 from semel_runtime.metrics import Metrics
 from semel_runtime.metrics.endpoint import EndpointLimits, metrics_endpoint
 

@@ -1,4 +1,4 @@
-"""Recovering a volume: what is raised, in which order, and what is refused."""
+"""Recovering a volume: the raised counters, their order, and the refusals."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -7,8 +7,9 @@ import pytest
 from msgspec.structs import replace
 from runner_harness import Counted, Counters, CounterSerde
 
-from semel_runtime.journal.errors import JournalOpenError
-from semel_runtime.journal.opening import open_journal
+from semel_runtime.journal.engine_choice import open_journal
+from semel_runtime.journal.journal_errors import JournalOpenError
+from semel_runtime.journal_refusal import check_not_refused, refuse
 from semel_runtime.recovery import (
     RECOVERED,
     CopyKeeper,
@@ -17,7 +18,6 @@ from semel_runtime.recovery import (
     read_image,
     recover_volume,
 )
-from semel_runtime.refusal import check_not_refused, refuse
 from semel_runtime.runner import Runner
 
 ASKED = Recovery(instance_id=3, operator="ann", reason="disk", now_ms=1_700_000_000_000)

@@ -7,8 +7,8 @@ from pydantic import ValidationError
 from security_harness import Authority, Issuer
 
 from semel_common.errors import InvalidConfigError
+from semel_runtime.authentication.service_security import ServiceSecurity, own_security
 from semel_runtime.config import ServiceSettings
-from semel_runtime.security import ServiceSecurity, own_security
 
 FILES = {"ssl_certificate_location": Path("c"), "ssl_key_location": Path("k")}
 TOKENS = {
@@ -225,7 +225,7 @@ KNOWN = {"listener_security_protocol_map": "client:SSL,default:SSL", **FILES}
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"insecure_listeners": "client"}, "does not tell who calls"),
+        ({"insecure_listeners": "client"}, "does not authenticate its callers"),
         (
             {**KNOWN, "ssl_ca_location": Path("ca"), "ssl_client_auth": "required"},
             "cluster_principals does not say",

@@ -1,6 +1,6 @@
 """Steady ticks: after a start, a pause or a jump of the clock, some ticks are let pass."""
 
-from semel_runtime.steady import SteadyTicks
+from semel_runtime.process.pause_detector import SteadyTicks
 
 
 def test_the_first_tick_of_a_process_is_not_steady() -> None:

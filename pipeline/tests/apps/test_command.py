@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from semel_pipelines import command
+from semel_runtime.testing.default_signals import default_signals
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-STOPPING = (signal.SIGTERM, signal.SIGINT)
+STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class BusyQuery:
@@ -19,13 +20,14 @@ class BusyQuery:
 
     recentProgress = ()  # noqa: N815 - Spark's name
 
-    def __init__(self) -> None:
+    def __init__(self, number: signal.Signals) -> None:
+        self._number = number
         self.stopped = False
         self.handlers_while_it_finishes: list[object] = []
 
     def awaitTermination(self, _timeout_s: int) -> bool:  # noqa: N802 - Spark's name
         if not self.stopped:
-            signal.raise_signal(signal.SIGTERM)
+            signal.raise_signal(self._number)
         return self.stopped
 
     def processAllAvailable(self) -> None:  # noqa: N802 - Spark's name
@@ -37,17 +39,18 @@ class BusyQuery:
 
 @pytest.fixture(autouse=True)
 def _handlers() -> Iterator[None]:
-    before = {each: signal.getsignal(each) for each in STOPPING}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
+    with default_signals():
+        yield
 
 
-def test_a_query_that_is_told_to_stop_finishes_and_a_second_time_ends_the_process() -> None:
-    query = BusyQuery()
+@pytest.mark.parametrize("number", STOPPING)
+def test_a_query_that_is_told_to_stop_finishes_and_a_second_time_ends_the_process(
+    number: signal.Signals,
+) -> None:
+    query = BusyQuery(number)
     command.follow(cast("StreamingQuery", query))
     assert query.stopped
-    assert query.handlers_while_it_finishes == [signal.SIG_DFL, signal.SIG_DFL]
+    assert query.handlers_while_it_finishes == [signal.SIG_DFL] * 3
 
 
 def test_a_setting_of_spark_may_have_an_equals_sign_in_its_value() -> None:

@@ -1,4 +1,4 @@
-"""Order lines with what the menu knows of their pizza."""
+"""Order lines with the menu's facts about their pizza."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Folders that all processes of a user share: one for each purpose, and nobody else's."""
+"""Folders that all processes of a user share: one for each purpose, and of no other user."""
 
 import subprocess
 import sys
@@ -31,7 +31,7 @@ def test_processes_that_start_spark_leave_no_folder_each(temporary: Path) -> Non
     assert len(list(temporary.iterdir())) == 2
     (java,) = temporary.glob("semel-java-*/bin/java")
     assert java.stat().st_mode & 0o777 == 0o755
-    assert [each.name for each in java.parent.iterdir()] == ["java"]
+    assert [path.name for path in java.parent.iterdir()] == ["java"]
 
 
 def test_other_things_have_other_folders() -> None:

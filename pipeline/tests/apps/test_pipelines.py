@@ -1,4 +1,4 @@
-"""Both pipelines between real topics: what is read once is written once, also after a restart."""
+"""Both pipelines between real topics: each input is written once, also after a restart."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Income by day and type: exact, closed by the watermark, and what is open still known."""
+"""Income by day and type: exact, closed by the watermark, and still known while open."""
 
 import json
 from collections.abc import Iterator

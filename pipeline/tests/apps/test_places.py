@@ -42,7 +42,7 @@ def run(
         *(f"--{name}={topic}" for name, topic in topics.items()),
     )
     done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=False, timeout=220
+        command, env=environment, capture_output=True, text=True, check=False, timeout=560
     )
     assert done.returncode == 0, done.stderr
     (value,) = semel.values(topics["income"])
@@ -55,9 +55,9 @@ def run(
 
 
 def without_java(folder: Path) -> dict[str, str]:
-    """The environment, but for everything called java."""
-    for each in os.environ["PATH"].split(os.pathsep):
-        for program in Path(each).glob("*"):
+    """The environment, without programs called java."""
+    for part in os.environ["PATH"].split(os.pathsep):
+        for program in Path(part).glob("*"):
             link = folder / program.name
             if program.name != "java" and not link.is_symlink():
                 link.symlink_to(program)

@@ -1,4 +1,4 @@
-"""Drivers of the proof: what they wait for, and what they say when it does not come."""
+"""Drivers of the proof: their waits, and their errors when a wait has no end."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Spark's home has all of Spark, but the archive from which its Pythons would compile anew."""
+"""Spark's home has all of Spark, except the archive from which its Pythons would compile again."""
 
 from pathlib import Path
 

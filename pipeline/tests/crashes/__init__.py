@@ -1,4 +1,4 @@
-"""Jobs of Spark that crash on purpose, and what must be in their output topics all the same.
+"""Jobs of Spark that crash on purpose, and the required contents of their output topics.
 
 ``python -m crashes`` runs all scenarios (``make pipeline-chaos``); tests of the sink run short
 ones.

@@ -173,7 +173,7 @@ class _Task:
         self._when = chance.choice(("before", "mid", "after"))
 
     def reading(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Pass on what is read, or fail."""
+        """Pass the input on, or fail."""
         self._strike("before")
         for batch in batches:
             half = batch.num_rows // 2

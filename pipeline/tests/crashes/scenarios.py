@@ -1,7 +1,7 @@
 """The scenarios: what crashes when, and whether each record is in the topic once.
 
-Each runs the job again and again from its checkpoint, as whoever operates it would, until a run
-comes to its end; then it compares the topic to what was to be written, record by record.
+Each runs the job again and again from its checkpoint, as its operator would, until a run comes to
+its end; then it compares the topic to the expected records, one by one.
 """
 
 import time
@@ -45,7 +45,7 @@ class Report:
     doubled: int
     runs: int
     notes: Counter[str]
-    """What struck, and what the sink did about it."""
+    """The fault, and the reaction of the sink."""
     discarded: int
     """Records that were written and never became visible."""
     is_control: bool = False
@@ -53,7 +53,7 @@ class Report:
 
     @property
     def is_right(self) -> bool:
-        """Whether this is what was to be seen."""
+        """Whether this is the expected view."""
         if self.is_control:
             return self.doubled > 0 and not self.missing
         return not self.missing and not self.doubled
@@ -246,7 +246,7 @@ def _on_cluster(stage: Stage, topic: str, plan: Plan) -> None:
 
 
 def without_versions(stage: Stage, topic: str) -> None:
-    """The negative control: each run has an id of its own, so nobody knows what is repeated."""
+    """The negative control: each run has an id of its own, so the cluster cannot know a repeat."""
     plan = stage.plan(kill_after_commit=stage.some(2), forget_versions=True)
     stage.until_done(topic, plan)
 
@@ -270,7 +270,7 @@ SCENARIOS: dict[str, Play] = {
 
 
 def run_scenario(stage: Stage, play: Play | None = None) -> Report:
-    """Play a scenario, that of the stage's name or another, and look at what is in its topic."""
+    """Play a scenario, that of the stage's name or another, and look at its topic."""
     stage.folder.mkdir(parents=True)
     expected = fill(stage.semel, stage.source, batches=stage.batches, rows=stage.rows)
     topic = stage.semel.topic(4)

@@ -8,7 +8,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from aiosemel import IsolationLevel
-from semel_common.partitioner import partition_for_key
+from semel_common.record_batches.partitioner import partition_for_key
 
 UNCOMMITTED = IsolationLevel.READ_UNCOMMITTED
 
@@ -82,7 +82,7 @@ def topic(semel: Cluster) -> Iterator[str]:
         (
             "'a' value",
             {"bootstrap.servers": "127.0.0.1:1", "default.api.timeout.ms": "300"},
-            "no cluster answers at 127.0.0.1:1",
+            "nothing listens at 127.0.0.1:1",
         ),
     ],
     ids=str,
@@ -106,7 +106,7 @@ def test_a_topic_is_not_overwritten(spark: SparkSession, semel: Cluster, topic: 
 
 
 def test_a_write_that_fails_leaves_nothing_to_be_seen(spark: SparkSession, semel: Cluster) -> None:
-    """Its only task has no receipt to give, and nobody waits for the time-out."""
+    """Its only task has no receipt to give, and no test waits for the time-out."""
     topic = semel.topic(2)
     frame = spark.range(0, 20_000, 1, 1).selectExpr(
         "if(id = 19999, repeat('x', 1000000), 'small') value"

@@ -23,8 +23,8 @@ from pyspark_semel.sink import columns
 from pyspark_semel.sink.columns import Rows
 from pyspark_semel.sink.encoding import ArrowColumn
 from semel.common.v1.records_pb2 import Records
-from semel_common.encoded import VALUES_TAG
-from semel_common.partitioner import partition_for_key
+from semel_common.record_batches.encoded_records import VALUES_TAG
+from semel_common.record_batches.partitioner import partition_for_key
 
 HEADER = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
 HEADERS = ArrayType(HEADER)

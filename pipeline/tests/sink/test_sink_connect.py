@@ -17,7 +17,7 @@ def test_named_micro_batches_are_written_once_over_connect_and_others_are_refuse
     for partition in range(2):
         semel.send(source, values[partition::2], partition=partition)
     command = (sys.executable, connect_job.__file__, semel.bootstrap, source, topic, str(tmp_path))
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=220)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=560)
     assert done.returncode == 0, done.stderr
     assert Counter(semel.values(topic)) == Counter(values)
     assert "done again: True" in done.stdout

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from aiosemel import EncodedColumn
 from pyspark_semel.sink.encoding import TABLE_SIZE_MAX, ArrowColumn
 from semel.common.v1.records_pb2 import Records
-from semel_common.encoded import KEYS_TAG, VALUES_TAG
+from semel_common.record_batches.encoded_records import KEYS_TAG, VALUES_TAG
 
 Items = list[bytes | None]
 

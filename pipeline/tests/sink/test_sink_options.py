@@ -31,6 +31,7 @@ def test_every_option_of_a_batch_is_read() -> None:
         reset=True,
         transaction_timeout_ms=1_000,
         api_timeout_ms=5,
+        max_outage_ms=None,
         max_request_size_bytes=2_048,
         compression=Compression.ZSTD,
     )
@@ -43,6 +44,16 @@ def test_little_has_to_be_said() -> None:
             False,
         )
         assert (read.transaction_timeout_ms, read.api_timeout_ms) == (60_000, 60_000)
+
+
+def test_a_stream_waits_longer_for_a_cluster_that_is_away() -> None:
+    stream = options.of_stream({**CLUSTER, "default.api.timeout.ms": "5", "maxOutage": "3m"})
+    assert (stream.api_timeout_ms, stream.max_outage_ms) == (5, 180_000)
+    assert stream.producer.max_block_ms == stream.producer.delivery_timeout_ms == 180_000
+    assert options.of_stream(CLUSTER).max_outage_ms == 3_600_000
+    assert not stream.waits_at_first
+    patient = options.of_batch({**CLUSTER, "maxOutage": "3m"})
+    assert (patient.max_outage_ms, patient.waits_at_first) == (180_000, True)
 
 
 def test_a_stream_has_options_of_spark_too() -> None:

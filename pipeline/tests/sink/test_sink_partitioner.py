@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_semel.sink.partitioner import ANY, partitions_of
-from semel_common.partitioner import partition_for_key
+from semel_common.record_batches.partitioner import partition_for_key
 
 KEYS = st.lists(st.none() | st.binary(max_size=40), max_size=50)
 

@@ -1,5 +1,6 @@
 """What a task and the driver do with a real cluster, without Spark between them."""
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -151,6 +152,19 @@ def test_a_row_that_is_too_large_is_named_with_what_to_do(
     assert semel.values(topic) == []
 
 
+def test_a_row_above_the_limit_of_its_topic_is_named_with_the_topic_and_the_limit(
+    semel: Cluster, sink: SinkOptions, handle: JointHandle, topic: str
+) -> None:
+    """The broker refuses it: the option of the sink allows it."""
+    large = replace(sink, max_request_size_bytes=8_000_000)
+    said = (
+        rf"topic '{topic}': a record of 5,000,\d+ bytes exceeds max\.message\.bytes \(1,048,588\)"
+    )
+    with pytest.raises(RecordError, match=said):
+        write(large, handle, rows("a", "b" * 5_000_000), name="t")
+    assert semel.values(topic) == []
+
+
 def test_a_topic_that_is_not_there_is_named(sink: SinkOptions, handle: JointHandle) -> None:
     batch = pa.record_batch({"value": ["a"], "topic": ["nowhere"]})
     with pytest.raises(UnknownTopicError, match="no topic 'nowhere'"):
@@ -167,3 +181,21 @@ def test_a_topic_that_was_made_anew_is_written_to(
     semel.call(semel.client.admin().create_topic(topic, partitions=1))
     committed(brief, replace(handle, txn_version=1), "b")
     assert semel.values(topic) == [b"b"]
+
+
+def test_a_task_whose_topic_is_deleted_fails_at_once_and_names_the_topic(
+    semel: Cluster, sink: SinkOptions, handle: JointHandle, topic: str
+) -> None:
+    """Long before the time of an outage is over, which is an hour."""
+
+    def deleted_between() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"value": ["a"]})
+        semel.call(semel.client.admin().delete_topic(topic))
+        for _ in range(1_000):
+            yield pa.record_batch({"value": ["b"]})
+
+    began = time.monotonic()
+    with pytest.raises(UnknownTopicError, match=f"topic '{topic}' was deleted while this task"):
+        write(sink, handle, deleted_between(), name="t")
+    assert time.monotonic() - began < 10
+    decide.abort(sink, [], handle)

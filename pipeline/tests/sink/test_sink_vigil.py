@@ -1,4 +1,4 @@
-"""A process keeps its transaction alive, for as long as somebody may still end it."""
+"""A process keeps its transaction alive, as long as a process may still end it."""
 
 import asyncio
 

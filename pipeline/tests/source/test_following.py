@@ -1,5 +1,7 @@
 """What a run of a query reads next, on a real cluster, without Spark."""
 
+import socket
+
 import pytest
 from cluster import Cluster
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows
@@ -19,6 +21,8 @@ from pyspark_semel.source.columns import COLUMNS
 from pyspark_semel.source.offsets import StreamOffsets
 from pyspark_semel.source.stream import StreamReader
 
+NOW_MS = 1_764_000_000_000
+
 
 def test_a_query_begins_at_the_end_and_reads_what_comes(semel: Cluster) -> None:
     topic = semel.topic(partitions=2)
@@ -33,7 +37,7 @@ def test_a_query_begins_at_the_end_and_reads_what_comes(semel: Cluster) -> None:
 
 
 def test_a_query_that_dies_in_its_first_batch_begins_there_again(semel: Cluster) -> None:
-    """Spark stores only the end of it, and asks a restarted query anew where it begins."""
+    """Spark stores only the end of it, and asks a restarted query again where it begins."""
     topic = semel.topic()
     with run(semel, subscribe=topic) as query:
         initial = query.initial()
@@ -186,6 +190,41 @@ def test_where_to_start_must_be_said_of_all_partitions(semel: Cluster) -> None:
         query.initial()
 
 
+def test_a_misspelt_topic_in_the_offsets_is_named_as_unknown(semel: Cluster) -> None:
+    topic, other = semel.topic(), semel.topic()
+    for named, said in (
+        (f"{topic}s", f"names {topic}s, and the cluster has no topic of that name"),
+        (other, f"names {other}, which the source does not read: see whether subscribe or"),
+    ):
+        for option in ("startingOffsets", "startingOffsetsByTimestamp"):
+            with (
+                run(semel, subscribe=topic, **{option: f'{{"{named}":{{"0":0}}}}'}) as query,
+                pytest.raises(OptionError, match=f"{option} {said}"),
+            ):
+                query.initial()
+
+
+def test_a_query_says_by_topic_how_far_it_is_behind(semel: Cluster) -> None:
+    """The first unread record was sent in 1970, so the time is known to be long."""
+    slow, quick = semel.topic(partitions=2), semel.topic()
+
+    async def send() -> None:
+        async with semel.client.producer() as producer:
+            for at in range(3):
+                await producer.send(slow, b"v", timestamp_ms=1 + at, partition=0)
+                await producer.send(slow, b"v", timestamp_ms=NOW_MS, partition=1)
+
+    semel.call(send())
+    with run(semel, subscribe=f"{slow},{quick}", startingOffsets="earliest") as query:
+        query.latest(query.initial(), maximum=2)
+        behind = query.lag.behind
+        assert behind[quick] == {"offsets": 0, "records": 0, "milliseconds": 0}
+        assert (behind[slow]["offsets"], behind[slow]["records"]) == (4, 4)
+        assert behind[slow]["milliseconds"] > NOW_MS
+        query.latest(query.initial())
+        assert query.lag.behind[slow] == {"offsets": 0, "records": 0, "milliseconds": 0}
+
+
 def test_a_topic_that_was_deleted_is_a_loss(semel: Cluster) -> None:
     kept, gone = semel.topic(), semel.topic()
     topics = f"{kept},{gone}"
@@ -322,11 +361,14 @@ def test_a_checkpoint_of_kafkas_source_is_refused(stored: dict[str, dict[str, ob
         reader.latestOffset(stored, ReadAllAvailable())
 
 
-def test_a_cluster_that_nobody_reaches_is_said_so_in_time() -> None:
-    address = {"bootstrap.servers": "127.0.0.1:1", "default.api.timeout.ms": "300"}
-    reader = StreamReader({**address, "subscribe": "t"}, COLUMNS)
-    with pytest.raises(UnreachableError, match=r"answers at 127\.0\.0\.1:1 within 300 ms .* see"):
-        reader.initialOffset()
+def test_an_address_that_is_silent_is_said_so_in_time() -> None:
+    """Something listens there, and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        brief = {"bootstrap.servers": address, "default.api.timeout.ms": "300"}
+        reader = StreamReader({**brief, "subscribe": "t"}, COLUMNS)
+        with pytest.raises(UnreachableError, match=rf"cluster at {address} within 300 ms, .* see"):
+            reader.initialOffset()
 
 
 def test_a_reader_says_what_is_wrong_only_when_it_is_used() -> None:

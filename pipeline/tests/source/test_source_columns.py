@@ -52,7 +52,7 @@ def test_many_batches_become_one_in_their_order() -> None:
 
 
 def test_a_time_past_the_last_of_spark_is_that_last_one() -> None:
-    """Nanoseconds that a producer took for milliseconds must not stop whoever reads them."""
+    """Nanoseconds that a producer took for milliseconds must not stop a reader."""
     last = 9_223_372_036_854_775
     times = [last - 1, last, last + 1, 1_767_268_800 * 10**9, 2**63 - 1]
     wanted = StructType([schema(include_headers=False)["timestamp"]])

@@ -1,4 +1,4 @@
-"""Filters narrow what is read, and never lose a record that passes them."""
+"""Filters narrow the read, and never lose a record that passes them."""
 
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -64,7 +64,7 @@ def test_of_one_offset_nothing_beside_it_is_read(each: Filter) -> None:
 def test_only_partitions_that_may_pass_are_read(filters: list[Filter], admitted: list[str]) -> None:
     partitions = [TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)]
     found = narrowing(filters)
-    assert [str(each) for each in partitions if found.admits(each)] == admitted
+    assert [str(partition) for partition in partitions if found.admits(partition)] == admitted
 
 
 MOMENT = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -90,7 +90,7 @@ def test_a_time_narrows_from_below_only(each: Filter, since: int | None) -> None
 
 @pytest.mark.parametrize("hours", [(0, 1), (1, 0)], ids=["rising", "falling"])
 def test_of_two_times_the_later_counts(hours: tuple[int, int]) -> None:
-    filters = [GreaterThan(("timestamp",), MOMENT - timedelta(hours=each)) for each in hours]
+    filters = [GreaterThan(("timestamp",), MOMENT - timedelta(hours=hour)) for hour in hours]
     assert narrowing(filters).timestamp_ms == MOMENT_MS
 
 

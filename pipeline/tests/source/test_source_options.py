@@ -4,18 +4,9 @@ import pytest
 
 from aiosemel import IsolationLevel, OffsetSpec, TopicPartition
 from pyspark_semel.errors import OptionError
-from pyspark_semel.source.options import (
-    AtOffsets,
-    AtTimestamp,
-    AtTimestamps,
-    Partitions,
-    Pattern,
-    Topics,
-    for_batch,
-    for_stream,
-    parse,
-    subscribes,
-)
+from pyspark_semel.source.bounds import AtOffsets, AtTimestamp, AtTimestamps
+from pyspark_semel.source.options import for_batch, for_stream, parse
+from pyspark_semel.source.subscriptions import Partitions, Pattern, Topics, subscribes
 
 ADDRESS = {"bootstrap.servers": "a:1"}
 PARTITION = TopicPartition("t", 0)
@@ -52,10 +43,13 @@ def test_topics_are_subscribed_to_by_name_by_pattern_or_by_partition() -> None:
         ({"subscribe": " , "}, "subscribe names no topic"),
         ({"subscribePattern": "("}, "no regular expression"),
         ({"subscribePattern": " "}, "subscribePattern is empty"),
+        ({"subscribePattern": "a{99999999999}"}, "no regular expression"),
         ({"assign": "t"}, "assign is 't', not of the form"),
         ({"assign": "{}"}, "not of the form"),
         ({"assign": '{"t":[0,"1"]}'}, "not of the form"),
         ({"assign": '{"t":0}'}, "not of the form"),
+        ({"assign": '{"flights":[0],"x":1}'}, "1 of topic 'x' is not a list of partitions"),
+        ({"assign": '{"t":[]}'}, "it names no partition"),
     ],
 )
 def test_a_subscription_that_says_nothing_is_refused(options: dict[str, str], said: str) -> None:
@@ -83,7 +77,13 @@ def test_offsets_may_be_the_ends_of_the_log_in_words_or_numbers() -> None:
     ("name", "value", "said"),
     [
         ("startingOffsets", "max-timestamp", "not of the form"),
-        ("startingOffsets", "[]", "is no object of topics"),
+        ("startingOffsets", "[]", "is not an object of topics"),
+        ("startingOffsets", '{"t":5}', "5 of topic 't' is not an object"),
+        ("startingOffsets", '{"t":{"٣":5}}', "is not a partition"),
+        ("startingOffsets", '{"t":{"0":1,"00":2}}', "partition 0 of topic 't' is there twice"),
+        ("startingOffsets", '{"t":{},"t":{"0":1}}', "key 't' is there twice"),
+        ("startingOffsets", '{"t":{"0":NaN}}', "NaN is not JSON"),
+        ("startingOffsets", '{"t":{"0":true}}', "True of t-0 is not a whole number"),
         ("startingOffsets", '{"t":{"0":-3}}', "startingOffsets of t-0 is -3, less than -2"),
         ("startingOffsetsByTimestamp", '{"t":{"0":-1}}', "t-0 is -1, less than 0"),
         ("startingTimestamp", "yesterday", "not a whole number"),
@@ -94,6 +94,9 @@ def test_offsets_may_be_the_ends_of_the_log_in_words_or_numbers() -> None:
         ("kafka.group.id", " ", "group.id is empty"),
         ("maxTriggerDelay", "soon", "no time such as"),
         ("maxTriggerDelay", "5 parsecs", "no time such as"),
+        ("maxTriggerDelay", "9" * 5_000, "no time such as"),
+        ("minPartitions", "9" * 5_000, "not a whole number"),
+        ("minPartitions", "1_000", "not a whole number"),
         ("max.partition.fetch.bytes", "0", "less than 1"),
         ("max.partition.fetch.bytes", "3000000000", "more than 2147483647"),
         ("startingTimestamp", "9223372036854775808", "more than 9223372036854775807"),
@@ -109,6 +112,15 @@ def test_a_value_without_meaning_is_refused_and_named(name: str, value: str, sai
         parse(given(**{name: value}))
 
 
+def test_options_that_only_say_how_kafka_is_read_may_be_passed_over() -> None:
+    hows = {"groupIdPrefix": "p", "fetchOffset.numRetries": "3", "kafka.max.poll.records": "5"}
+    read = parse(given(**hows, ignoreKafkaProperties="true"))
+    assert read == parse(given())
+    what = {"kafka.auto.offset.reset": "earliest", "ignoreKafkaProperties": "true"}
+    with pytest.raises(OptionError, match="give startingOffsets"):
+        parse(given(**what))
+
+
 def test_names_of_kafkas_consumer_may_be_written_with_its_prefix() -> None:
     options = parse(given(**{"kafka.isolation.level": "read_uncommitted", "kafka.group.id": "g"}))
     assert (options.isolation_level, options.group_id) == ("read_uncommitted", "g")
@@ -121,6 +133,15 @@ def test_names_of_kafkas_consumer_may_be_written_with_its_prefix() -> None:
 )
 def test_a_delay_has_a_unit_as_in_spark(text: str, ms: int) -> None:
     assert parse(given(maxTriggerDelay=text)).max_trigger_delay_ms == ms
+
+
+def test_only_a_stream_waits_for_a_cluster_that_is_away() -> None:
+    assert for_batch(given()).max_outage_ms is None
+    assert for_stream(given()).max_outage_ms == 3_600_000
+    assert for_stream(given(maxOutage="2h")).max_outage_ms == 7_200_000
+    assert not for_stream(given(maxOutage="2h")).waits_at_first
+    patient = for_batch(given(MAXOUTAGE="2h"))
+    assert (patient.max_outage_ms, patient.waits_at_first) == (7_200_000, True)
 
 
 def test_a_minimum_above_the_maximum_is_refused() -> None:
@@ -210,6 +231,6 @@ def test_what_only_the_logs_put_in_the_wrong_order_is_no_mistake() -> None:
 
 def test_batches_to_skip_are_named_by_their_places() -> None:
     given = {"bootstrap.servers": "a:1", "subscribe": "t", "skipBatches": "t:0:42, t:1:7"}
-    assert [str(each) for each in parse(given).skip_batches] == ["t:0:42", "t:1:7"]
+    assert [str(skip_batch) for skip_batch in parse(given).skip_batches] == ["t:0:42", "t:1:7"]
     with pytest.raises(OptionError, match=r"skipBatches is 't:0'.* TOPIC:PARTITION:OFFSET"):
         parse(given | {"skipBatches": "t:0"})

@@ -64,6 +64,8 @@ def test_a_stream_reads_what_comes_and_says_where_it_is(reading: Stream, semel: 
         query.stop()
     assert reading.found() == digits(0, 1, 2)
     assert source["endOffset"][topic] == source["latestOffset"][topic] == {"0": 2, "1": 1}
+    behind = source["latestOffset"]["@semel"]["behind"]
+    assert behind == {topic: {"offsets": 0, "records": 0, "milliseconds": 0}}
 
 
 def test_a_run_of_what_is_available_keeps_limits_and_the_next_one_goes_on(

@@ -5,12 +5,13 @@ from cluster import Cluster
 from source_harness import Option, options_of
 
 from aiosemel import LogRange, SemelClient, TopicPartition
-from aiosemel._retry import Deadline
+from aiosemel._cluster.retry import Deadline
 from aiosemel.errors import MessageTooLargeError
 from pyspark_semel.errors import DataLossError
 from pyspark_semel.source.columns import schema
-from pyspark_semel.source.options import parse
+from pyspark_semel.source.options import for_batch
 from pyspark_semel.source.read import read
+from pyspark_semel.source.splits import Task
 from semel.broker.v1 import broker_pb2 as broker
 from semel_common import ids
 from semel_common.wire.methods import PRODUCE
@@ -28,10 +29,15 @@ def planned(semel: Cluster, topic: str, start: int, end: int, partition: int = 0
     )
 
 
+def task_of(semel: Cluster, *ranges: LogRange) -> Task:
+    described = semel.call(semel.client.admin().describe_topics(()))
+    return Task(cluster_id=described.cluster_id, ranges=ranges)
+
+
 def values(semel: Cluster, log_range: LogRange, **options: Option) -> list[bytes | None]:
     given: dict[str, Option] = {"subscribe": log_range.topic, "default.api.timeout.ms": 2_000}
-    parsed = parse(options_of(semel, {**given, **options}))
-    batches = read(parsed, schema(include_headers=True), log_range)
+    parsed = for_batch(options_of(semel, {**given, **options}))
+    batches = read(parsed, schema(include_headers=True), task_of(semel, log_range))
     return [value for batch in batches for value in batch["value"].to_pylist()]
 
 
@@ -39,6 +45,42 @@ def test_a_range_is_read_to_its_end_and_no_further(semel: Cluster) -> None:
     topic = semel.topic()
     semel.send(topic, [b"0", b"1", b"2"])
     assert values(semel, planned(semel, topic, 1, 2)) == [b"1"]
+
+
+def test_the_ranges_of_one_task_are_read_one_after_the_other(semel: Cluster) -> None:
+    topic = semel.topic(partitions=9)
+    for partition in range(9):
+        semel.send(topic, [f"{partition}.{at}".encode() for at in range(3)], partition=partition)
+    ranges = [planned(semel, topic, 0, 3 if at % 2 else 2, partition=at) for at in range(9)]
+    parsed = for_batch(options_of(semel, {"subscribe": topic}))
+    found = read(parsed, schema(include_headers=False), task_of(semel, *ranges))
+    rows = [
+        (partition, offset, value)
+        for batch in found
+        for partition, offset, value in zip(
+            *(batch[name].to_pylist() for name in ("partition", "offset", "value")), strict=True
+        )
+    ]
+    assert rows == [
+        (at, offset, f"{at}.{offset}".encode())
+        for at in range(9)
+        for offset in range(3 if at % 2 else 2)
+    ]
+
+
+def test_a_loss_in_one_range_of_a_task_leaves_the_others(semel: Cluster) -> None:
+    topic = semel.topic(partitions=3)
+    for partition in range(3):
+        semel.send(topic, [b"0", b"1"], partition=partition)
+    ranges = [planned(semel, topic, 0, 2, partition=at) for at in range(3)]
+    semel.call(semel.client.admin().delete_records({TopicPartition(topic, 1): 1}))
+    options = options_of(semel, {"subscribe": topic, "failOnDataLoss": False})
+    found = read(for_batch(options), schema(include_headers=False), task_of(semel, *ranges))
+    assert [value for batch in found for value in batch["value"].to_pylist()] == [
+        *(b"0", b"1"),
+        b"1",
+        *(b"0", b"1"),
+    ]
 
 
 def test_a_process_that_knows_the_topic_with_fewer_partitions_reads_the_new_ones(

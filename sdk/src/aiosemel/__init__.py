@@ -6,17 +6,71 @@ has every error, in classes that say what to do.
 
 import logging
 
-from aiosemel._context import Clock
-from aiosemel._producer.deliveries import (
+import semel_common.quiet_grpc  # noqa: F401 - before anything imports grpc
+
+# isort: split
+from aiosemel._admin.access_admin import AccessAdmin
+from aiosemel._admin.admin import Admin, ConfigValue
+from aiosemel._admin.group_admin import GroupAdmin
+from aiosemel._admin.move_admin import MoveAdmin
+from aiosemel._admin.operator_admin import Operators
+from aiosemel._consumer.consumer import Consumer
+from aiosemel._consumer.group.rebalance import RebalanceCallback
+from aiosemel._consumer.log_ranges import LogRange, LogRangeReader
+from aiosemel._joint.joint_transaction import JointOutcome, JointTransaction
+from aiosemel._joint.joint_writer import JointWriter
+from aiosemel._producer.batching.deliveries import (
     ColumnsDelivery,
     ColumnsMetadata,
     Delivery,
     RecordMetadata,
 )
-from aiosemel._producer.sizes import Headers
-from aiosemel._producer.transaction_states import TransactionOutcome
-from aiosemel._rebalance import RebalanceCallback
-from aiosemel.access import (
+from aiosemel._producer.batching.record_sizes import Headers
+from aiosemel._producer.pool.transaction_pool import TransactionPool
+from aiosemel._producer.producer import Producer
+from aiosemel._producer.transaction_block import Transaction
+from aiosemel._producer.transactional_producer import TransactionalProducer
+from aiosemel._producer.transactions.transaction_states import TransactionOutcome
+from aiosemel._shared.context import Clock
+from aiosemel._transform.transform import Transform
+from aiosemel._transform.types import (
+    Handler,
+    OnEvent,
+    OnPoison,
+    OutputRecord,
+    Outputs,
+    RecordPoisoned,
+    TransactionAborted,
+    TransactionCommitted,
+    TransformEvent,
+    TransformOptions,
+    TransformStats,
+)
+from aiosemel.client import SemelClient, SystemClock
+from aiosemel.errors import (
+    AbortableTransactionError,
+    ApplicationRecoverableError,
+    AuthorizationError,
+    BaseOffsetMismatchError,
+    ClosedError,
+    IllegalStateError,
+    InvalidRequestError,
+    JointOutcomeUnknownError,
+    JointOwnerMismatchError,
+    NoFreeProducerError,
+    NoOffsetForPartitionError,
+    ProducerFencedError,
+    RequestTimedOutError,
+    RetriableError,
+    SaslAuthenticationError,
+    SemelError,
+    TransactionAbortedError,
+    TransactionOutcomeUnknownError,
+)
+from aiosemel.options.client_options import ClientOptions, Compression, ProducerOptions
+from aiosemel.options.consumer_options import ConsumerOptions, IsolationLevel, OffsetReset
+from aiosemel.options.pool_options import PoolOptions
+from aiosemel.types.access import (
     AclBinding,
     AclBindingFilter,
     AclOperation,
@@ -25,16 +79,12 @@ from aiosemel.access import (
     PatternType,
     ResourceType,
 )
-from aiosemel.access_admin import AccessAdmin
-from aiosemel.admin import Admin, ConfigValue
-from aiosemel.batch_place import BatchPlace
-from aiosemel.client import SemelClient, SystemClock
-from aiosemel.consumer import Consumer
-from aiosemel.consumer_options import ConsumerOptions, IsolationLevel, OffsetReset
-from aiosemel.consumer_records import ColumnBatch, ConsumerRecord
-from aiosemel.descriptions import (
+from aiosemel.types.batch_place import BatchPlace
+from aiosemel.types.consumer_records import ColumnBatch, ConsumerRecord
+from aiosemel.types.descriptions import (
     ClusterDescription,
     ConfigDescription,
+    DiskShortage,
     GroupDescription,
     GroupListing,
     GroupState,
@@ -54,34 +104,10 @@ from aiosemel.descriptions import (
     TransactionListing,
     TransactionState,
 )
-from aiosemel.encoded_column import EncodedColumn
-from aiosemel.errors import (
-    AbortableTransactionError,
-    ApplicationRecoverableError,
-    AuthorizationError,
-    BaseOffsetMismatchError,
-    ClosedError,
-    IllegalStateError,
-    InvalidRequestError,
-    JointOutcomeUnknownError,
-    JointOwnerMismatchError,
-    NoOffsetForPartitionError,
-    ProducerFencedError,
-    RequestTimedOutError,
-    RetriableError,
-    SaslAuthenticationError,
-    SemelError,
-    TransactionAbortedError,
-    TransactionOutcomeUnknownError,
-)
-from aiosemel.group_admin import GroupAdmin
-from aiosemel.joint_handle import JointHandle, JointReceipt
-from aiosemel.joint_transaction import JointOutcome, JointTransaction
-from aiosemel.joint_writer import JointWriter
-from aiosemel.log_ranges import LogRange, LogRangeReader
-from aiosemel.move_admin import MoveAdmin
-from aiosemel.offset_resets import OffsetChange, ResetTo, ShiftBy, ToOffset, ToTimestamp
-from aiosemel.offsets import (
+from aiosemel.types.encoded_column import EncodedColumn
+from aiosemel.types.joint_handle import JointHandle, JointReceipt
+from aiosemel.types.offset_resets import OffsetChange, ResetTo, ShiftBy, ToOffset, ToTimestamp
+from aiosemel.types.offsets import (
     ConsumerGroupMetadata,
     DeletedRecords,
     OffsetAndMetadata,
@@ -89,8 +115,7 @@ from aiosemel.offsets import (
     OffsetSpec,
     TopicPartition,
 )
-from aiosemel.operator_admin import Operators
-from aiosemel.operators import (
+from aiosemel.types.open_transactions import (
     AbortedByOperator,
     FencedByOperator,
     OpenEpoch,
@@ -99,34 +124,17 @@ from aiosemel.operators import (
     PartitionProducers,
     ProducerDescription,
 )
-from aiosemel.options import ClientOptions, Compression, ProducerOptions
-from aiosemel.outcomes import (
+from aiosemel.types.prepared_transaction import PreparedTransactionId
+from aiosemel.types.transaction_outcomes import (
     AbortReason,
     KnownOutcome,
     NextStep,
     Resolution,
     TransactionOutcomeDescription,
 )
-from aiosemel.prepared import PreparedTransactionId
-from aiosemel.producer import Producer
-from aiosemel.transaction import Transaction
-from aiosemel.transactional_producer import TransactionalProducer
-from aiosemel.transform import Transform
-from aiosemel.transform_types import (
-    Handler,
-    OnEvent,
-    OnPoison,
-    OutputRecord,
-    Outputs,
-    RecordPoisoned,
-    TransactionAborted,
-    TransactionCommitted,
-    TransformEvent,
-    TransformOptions,
-    TransformStats,
-)
-from semel_common.headers import HeaderPairs
-from semel_common.wire.security import Security, TokenSource
+from semel_common.record_batches.headers import HeaderPairs
+from semel_common.wire.client_security import Security
+from semel_common.wire.client_tokens import TokenSource
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
@@ -161,6 +169,7 @@ __all__ = [
     "ConsumerRecord",
     "DeletedRecords",
     "Delivery",
+    "DiskShortage",
     "EncodedColumn",
     "FencedByOperator",
     "GroupAdmin",
@@ -189,6 +198,7 @@ __all__ = [
     "MemberDescription",
     "MoveAdmin",
     "NextStep",
+    "NoFreeProducerError",
     "NoOffsetForPartitionError",
     "OffsetAndMetadata",
     "OffsetAndTimestamp",
@@ -209,6 +219,7 @@ __all__ = [
     "PartitionReassignment",
     "PatternType",
     "PendingOffsets",
+    "PoolOptions",
     "PreparedTransactionId",
     "Producer",
     "ProducerDescription",
@@ -244,6 +255,7 @@ __all__ = [
     "TransactionOutcome",
     "TransactionOutcomeDescription",
     "TransactionOutcomeUnknownError",
+    "TransactionPool",
     "TransactionState",
     "TransactionalIdDescription",
     "TransactionalProducer",

@@ -1,7 +1,7 @@
 """The client: one bootstrap address in, producers, consumers and admin out.
 
-A client owns the connections, the metadata cache, and every task of what it makes. Closing it
-closes all of that: open transactions are aborted, and nothing is left running.
+A client owns the connections, the metadata cache, and every task of the objects that it makes.
+Closing it closes all of them: it aborts open transactions, and leaves nothing running.
 """
 
 import asyncio
@@ -14,29 +14,32 @@ from typing import Self
 
 from opentelemetry.trace import TracerProvider
 
-from aiosemel._closing import Closing, close_all
-from aiosemel._cluster import Cluster
-from aiosemel._context import Clock, Closable, Context
-from aiosemel._names import parse_bootstrap
-from aiosemel.admin import Admin
-from aiosemel.consumer import Consumer
-from aiosemel.consumer_options import ConsumerOptions
+from aiosemel._admin.admin import Admin
+from aiosemel._cluster.routes import Cluster
+from aiosemel._consumer.consumer import Consumer
+from aiosemel._consumer.log_ranges import LogRange, LogRangeReader
+from aiosemel._joint.joint_transaction import JointTransaction
+from aiosemel._joint.joint_writer import JointWriter
+from aiosemel._producer.pool.transaction_pool import TransactionPool
+from aiosemel._producer.producer import Producer
+from aiosemel._producer.transactional_producer import TransactionalProducer
+from aiosemel._shared.closing import Closing, close_all
+from aiosemel._shared.context import Clock, Closable, Context
+from aiosemel._shared.name_checks import parse_bootstrap
+from aiosemel._transform.transform import Transform, transform
+from aiosemel._transform.types import Handler, OnEvent, OnPoison, TransformOptions
 from aiosemel.errors import ClosedError, IllegalStateError
-from aiosemel.joint_handle import JointHandle
-from aiosemel.joint_transaction import JointTransaction
-from aiosemel.joint_writer import JointWriter
-from aiosemel.log_ranges import LogRange, LogRangeReader
-from aiosemel.options import ClientOptions, ProducerOptions
-from aiosemel.producer import Producer
-from aiosemel.transactional_producer import TransactionalProducer
-from aiosemel.transform import Transform, transform
-from aiosemel.transform_types import Handler, OnEvent, OnPoison, TransformOptions
+from aiosemel.options.client_options import ClientOptions, ProducerOptions
+from aiosemel.options.consumer_options import ConsumerOptions
+from aiosemel.options.pool_options import PoolOptions, pool_name
+from aiosemel.types.joint_handle import JointHandle
 from semel_common.library_log import get_logger
-from semel_common.tracing import outside, tracer_of
+from semel_common.telemetry.trace_context import outside, tracer_of
+from semel_common.wire.channel_options import ChannelOptions
+from semel_common.wire.client_security import Security
 from semel_common.wire.connection import Connector
 from semel_common.wire.grpc_connection import GrpcConnector
-from semel_common.wire.security import Security
-from semel_common.wire.traced import TracedConnector
+from semel_common.wire.traced_connector import TracedConnector
 
 _log = get_logger(__name__)
 
@@ -61,10 +64,11 @@ class SemelClient:
     ``bootstrap`` is the address of one coordinator, ``host:port``, or of several, with commas
     between; the client finds all others from there. ``security`` is TLS, and who the client is;
     without, connections are plain text, and the client anonymous. Connector, clock and random are
-    for tests: a connector that is given is not closed. Use it in one event loop.
+    for tests: a connector that is given is not closed. Use it in one process, and in the event loop
+    that opened it: all that it makes raises IllegalStateError elsewhere.
 
     ``tracer_provider`` gets the client's spans; without one, the global provider does, if it is set
-    before the client is made. See docs/traces.md.
+    before the client is made. See docs/run/traces.md.
     """
 
     def __init__(
@@ -82,16 +86,20 @@ class SemelClient:
 
         Raises InvalidConfigError, TypeError.
         """
-        self._owned_connector = GrpcConnector(security=security) if connector is None else None
+        addresses = parse_bootstrap(bootstrap)
+        options = options or ClientOptions()
+        self._owned_connector = (
+            GrpcConnector(ChannelOptions(use_proxy=options.use_proxy), security)
+            if connector is None
+            else None
+        )
         used = self._owned_connector if connector is None else connector
         assert used is not None
         chance = random or Random()
         self._tracer = tracer_of(tracer_provider, "aiosemel")
         if self._tracer is not None:
             used = TracedConnector(used, self._tracer)
-        self._cluster = Cluster(
-            parse_bootstrap(bootstrap), used, options or ClientOptions(), chance
-        )
+        self._cluster = Cluster(addresses, used, options, chance)
         self._cluster.closed = True
         self._run = ""
         """Of the joint transactions that this client owns, once there is one."""
@@ -111,10 +119,13 @@ class SemelClient:
     async def open(self) -> None:
         """Make ready for use. Nothing is connected before it is needed.
 
-        Raises IllegalStateError when it is open already.
+        Raises IllegalStateError when it is open already, and in a process that was forked from one
+        that has opened a client.
         """
+        self._cluster.home.check()
         if self._group is not None:
             raise IllegalStateError("the client is open already")
+        self._cluster.home.move_in(uses_grpc=self._owned_connector is not None)
         group = asyncio.TaskGroup()
         await group.__aenter__()
         self._group = group
@@ -124,12 +135,14 @@ class SemelClient:
     async def close(self) -> None:
         """Close everything that this client made, consumers first, then the connections.
 
-        May be called twice: whoever comes second waits for the first, here and in all of that. What
-        is to be made meanwhile raises ClosedError.
-        Raises what a callback of a consumer raises, when everything is closed. Cancelled, it closes
-        everything, and waits for nothing more.
+        Producers wait until their records are stored; after an exception has left the block, for
+        ``close_timeout_ms`` at most. May be called twice: concurrent calls wait for the first, here
+        and in every object of the client. A call that makes an object meanwhile raises ClosedError.
+        Raises the error of a consumer's callback, when everything is closed. A cancelled call
+        closes everything, and waits no longer.
         """
         if self._group is not None:
+            self._cluster.home.check()
             await self._closing.once(partial(self._close, self._group))
 
     async def _close(self, group: asyncio.TaskGroup) -> None:
@@ -149,7 +162,11 @@ class SemelClient:
         await self.open()
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, exc_type: type[BaseException] | None, *_: object) -> None:
+        if exc_type is not None:
+            for made in self._made:
+                if isinstance(made, Producer):
+                    made.hurry()
         await self.close()
 
     def producer(self, options: ProducerOptions | None = None) -> Producer:
@@ -165,13 +182,41 @@ class SemelClient:
 
         The transactional id is the same over restarts of one instance of an application, and no two
         instances have it at the same time: the newer one fences the older. Raises
-        InvalidConfigError for an empty one, TypeError for what is no str.
+        InvalidConfigError for an empty one, TypeError for one that is no str.
         """
         producer = TransactionalProducer(
             self._context, options or ProducerOptions(), transactional_id
         )
         self._adopt(producer)
         return producer
+
+    def transactions(
+        self,
+        prefix: str,
+        *,
+        size: int = 8,
+        instance: str | None = None,
+        options: PoolOptions | None = None,
+        producer_options: ProducerOptions | None = None,
+    ) -> TransactionPool:
+        """Return a pool that runs ``size`` transactions at the same time; the client closes it.
+
+        Their transactional ids are ``orders-0`` to ``orders-7`` for the prefix ``orders``. With an
+        ``instance`` they are ``orders-web-1-0`` and so on. A process that runs beside others of the
+        same prefix needs an instance that no other has at the same time, and that it keeps over its
+        restarts, such as the name of a pod of a StatefulSet: of two pools with the same name, the
+        newer one fences the older, which ends with an error that says so. Raises InvalidConfigError
+        for an empty name or a size below 1, TypeError for a name that is no str.
+        """
+        pool = TransactionPool(
+            self._context,
+            pool_name(prefix, instance),
+            size,
+            options or PoolOptions(),
+            producer_options or ProducerOptions(),
+        )
+        self._adopt(pool)
+        return pool
 
     def joint_transaction(
         self,
@@ -186,8 +231,8 @@ class SemelClient:
     ) -> JointTransaction:
         """Return a transaction that many processes write, for the one that ends it.
 
-        Give its ``handle`` to them, for ``join``. See ``JointHandle`` for what the parts mean;
-        ``run`` None: one for each client object. Raises InvalidRequestError.
+        Give its ``handle`` to the writers, for ``join``. See ``JointHandle`` for the meaning of the
+        parts; ``run`` None: one for each client object. Raises InvalidRequestError.
         """
         self._run = self._run or f"{self._context.random.getrandbits(128):032x}"
         handle = JointHandle(
@@ -224,7 +269,7 @@ class SemelClient:
     ) -> Consumer:
         """Return a consumer, of a group or of none; the client closes it.
 
-        Raises InvalidGroupIdError for an empty group id, TypeError for what is no str.
+        Raises InvalidGroupIdError for an empty group id, TypeError for one that is no str.
         """
         consumer = Consumer(self._context, group_id, options)
         self._adopt(consumer)
@@ -248,10 +293,11 @@ class SemelClient:
         options: TransformOptions | None = None,
         consumer_options: ConsumerOptions | None = None,
         producer_options: ProducerOptions | None = None,
+        handle_signals: bool = True,
     ) -> Transform:
         """Consume topics, produce what a handler makes of them, exactly once; await the result.
 
-        See ``aiosemel.transform.transform``.
+        See ``aiosemel._transform.transform.transform``.
         """
         return transform(
             self,
@@ -264,6 +310,7 @@ class SemelClient:
             options=options,
             consumer_options=consumer_options,
             producer_options=producer_options,
+            handle_signals=handle_signals,
             random=self._context.random,
             tracer=self._tracer,
         )
@@ -289,7 +336,8 @@ class SemelClient:
 
     def _adopt(self, made: Closable) -> None:
         """Close this too when the client is closed. Raises ClosedError while that happens."""
-        if self._closing.under_way:  # Nobody would close it, and nothing of it would go on.
+        self._cluster.home.check()
+        if self._closing.under_way:  # No code would close it, and it would make no progress.
             raise ClosedError("the client is being closed")
         self._made[made] = None
 

@@ -1,4 +1,4 @@
-"""Every error that aiosemel raises: those of the protocol, and those that only a client can know.
+"""Every error that aiosemel raises: errors of the protocol, and errors that only a client can know.
 
 Catch a class and do what its docstring says. Of a commit there are three outcomes, and each has a
 form of its own: ``commit`` returns (committed), raises ``TransactionAbortedError`` (definitely not
@@ -7,7 +7,7 @@ committed), or raises ``TransactionOutcomeUnknownError`` (its ``resolve()`` find
 
 from typing import Protocol
 
-from aiosemel.outcomes import Resolution
+from aiosemel.types.transaction_outcomes import Resolution
 from semel_common.client_errors import InvalidResponseError, SslAuthenticationError
 from semel_common.error_codes import ErrorCode
 from semel_common.errors import (
@@ -62,6 +62,7 @@ from semel_common.errors import (
     ThrottlingQuotaExceededError,
     TopicAlreadyExistsError,
     TopicAuthorizationFailedError,
+    TopicNotFoundError,
     TransactionAbortableError,
     TransactionalIdAuthorizationFailedError,
     TransactionalIdNotFoundError,
@@ -91,6 +92,12 @@ class ClosedError(IllegalStateError):
     """The client, producer or consumer is not open: not yet, or no longer."""
 
 
+class NoFreeProducerError(RetriableError):
+    """Every producer of a pool was in use for ``acquire_timeout_ms``: nothing has begun."""
+
+    code = ErrorCode.REQUEST_TIMED_OUT
+
+
 class NoOffsetForPartitionError(OffsetOutOfRangeError):
     """The group has committed no offset for a partition, and the policy names no other start."""
 
@@ -105,7 +112,7 @@ class TransactionAbortedError(TransactionAbortableError):
 
 
 class TransactionOutcomeUnknownError(SemelError):
-    """A commit was sent, and nobody said what became of it: it may have taken effect, or still may.
+    """A commit was sent, and its answer is missing: it may have taken effect, or still may.
 
     The transaction is (``producer_id``, ``producer_epoch``). Await ``resolve()`` to find out, and
     what to do next; or call ``commit`` again: it sends the same request, which never takes effect
@@ -138,14 +145,14 @@ class TransactionOutcomeUnknownError(SemelError):
         """Set by the producer whose commit it was."""
 
     async def resolve(self, *, timeout_ms: int | None = None) -> Resolution:
-        """Ask until the outcome is known; answer it, with what the producer may do next.
+        """Ask until the outcome is known; return it, with the producer's next step.
 
         Sends the commit again as long as this producer may; later, only asks. Without a time-out it
-        ends when the cluster can be reached: what nobody commits is aborted when its transaction
-        time-out is over. TOO_OLD_TO_KNOW is answered only 256 transactions of the id later, or when
-        the id has expired. Any number of tasks may wait for it. Raises RequestTimedOutError after
-        ``timeout_ms``, and ``cancelled_commit_grace_ms`` if a commit is on its way then: call it
-        again, as also when it was cancelled. Raises InvalidResponseError when the answers of the
+        ends when the cluster can be reached: an uncommitted transaction aborts at the end of its
+        transaction time-out. TOO_OLD_TO_KNOW is answered only 256 transactions of the id later, or
+        when the id has expired. Any number of tasks may wait for it. Raises RequestTimedOutError
+        after ``timeout_ms``, and ``cancelled_commit_grace_ms`` if a commit is on its way then: call
+        it again, as also when it was cancelled. Raises InvalidResponseError when the answers of the
         coordinator cannot be used: the outcome is still unknown then. Raises ClosedError when the
         client is closed.
         """
@@ -155,7 +162,7 @@ class TransactionOutcomeUnknownError(SemelError):
 
 
 class JointOutcomeUnknownError(SemelError):
-    """A joint commit was sent, and nobody said what became of it.
+    """A joint commit was sent, and its answer is missing.
 
     It may have taken effect, or still may. Call ``commit`` again with the same receipts: it sends
     the same request, which never takes effect twice. Never treat this as an abort.
@@ -209,6 +216,7 @@ __all__ = [
     "KafkaStorageError",
     "MessageTooLargeError",
     "NetworkExceptionError",
+    "NoFreeProducerError",
     "NoOffsetForPartitionError",
     "NonEmptyGroupError",
     "NotCoordinatorError",
@@ -228,6 +236,7 @@ __all__ = [
     "ThrottlingQuotaExceededError",
     "TopicAlreadyExistsError",
     "TopicAuthorizationFailedError",
+    "TopicNotFoundError",
     "TransactionAbortableError",
     "TransactionAbortedError",
     "TransactionOutcomeUnknownError",

@@ -1,10 +1,10 @@
-"""For applications that trace: see docs/traces.md.
+"""For applications that trace: see docs/run/traces.md.
 
 ``open_telemetry`` needs the extra ``otlp``; an application that has set up OpenTelemetry by itself
 has no need of it.
 """
 
-from aiosemel._consumer_spans import links_of
-from semel_common.telemetry import Telemetry, open_telemetry
+from aiosemel._consumer.consumer_spans import links_of
+from semel_common.telemetry.span_export import Telemetry, open_telemetry
 
 __all__ = ["Telemetry", "links_of", "open_telemetry"]

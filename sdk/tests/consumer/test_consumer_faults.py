@@ -1,13 +1,11 @@
 """What a consumer does when brokers move, fail, or answer what cannot be."""
 
-import asyncio
-
 import pytest
+from cluster_calls import now
 from consumer_harness import client_of
 from fake_cluster import FakeCluster
 
-from aiosemel.consumer import Consumer
-from aiosemel.consumer_options import ConsumerOptions
+from aiosemel import Consumer, ConsumerOptions, TopicPartition
 from aiosemel.errors import (
     CorruptMessageError,
     InvalidConfigError,
@@ -26,15 +24,10 @@ from aiosemel.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
-from aiosemel.offsets import TopicPartition
-from semel_common.batches import check_crc
+from semel_common.record_batches.batches import check_crc
 from semel_runtime.testing.payloads import header_bomb
 
 ORDERS = TopicPartition("orders", 0)
-
-
-def now() -> float:
-    return asyncio.get_running_loop().time()
 
 
 async def values(consumer: Consumer, timeout_ms: int = 5_000) -> list[bytes | None]:
@@ -183,7 +176,7 @@ async def test_a_defect_behind_the_calls_reaches_the_user(
     def broken(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("aiosemel._fetcher._chunk", broken)
+    monkeypatch.setattr("aiosemel._consumer.fetcher._chunk", broken)
     fake.append("orders", 0, [b"a"])
     async with client_of(fake) as client:
         consumer = client.consumer(auto_offset_reset="earliest")

@@ -4,13 +4,13 @@ import pytest
 from consumer_harness import Member, client_of, heartbeats, pass_time, settle
 from fake_cluster import FakeCluster
 
+from aiosemel import TopicPartition
 from aiosemel.errors import (
     FencedMemberEpochError,
     NetworkExceptionError,
     NotCoordinatorError,
     UnknownMemberIdError,
 )
-from aiosemel.offsets import TopicPartition
 
 P0, P1, P2, P3 = (TopicPartition("orders", number) for number in range(4))
 Partitions = frozenset[TopicPartition]
@@ -136,7 +136,7 @@ async def test_a_member_survives_heartbeats_that_fail(
         fake.faults["ConsumerGroupHeartbeat"].extend([error] * 3)
         await settle(member)
         assert [what for what, _ in member.told] == ["assigned"]
-        full = [each for each in heartbeats(fake) if each.HasField("subscription")]
+        full = [heartbeat for heartbeat in heartbeats(fake) if heartbeat.HasField("subscription")]
         assert len(full) == 7, "whatever follows a failure says everything"
 
 

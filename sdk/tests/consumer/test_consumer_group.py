@@ -1,28 +1,24 @@
-"""Members of a group: rebalances, fencing, and who is told what in which order."""
+"""Members of a group: rebalances, fencing, and the order of their callbacks."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from functools import partial
 
 import pytest
+from cluster_calls import now
 from consumer_harness import Member, client_of, heartbeats, pass_time, settle
 from fake_cluster import FakeCluster
 
-from aiosemel import Consumer, ConsumerRecord
+from aiosemel import Consumer, ConsumerRecord, TopicPartition
 from aiosemel.errors import (
     ClosedError,
     GroupMaxSizeReachedError,
     IllegalStateError,
     InvalidTopicError,
 )
-from aiosemel.offsets import TopicPartition
 
 P0, P1, P2, P3 = (TopicPartition("orders", number) for number in range(4))
 Partitions = frozenset[TopicPartition]
-
-
-def now() -> float:
-    return asyncio.get_running_loop().time()
 
 
 @pytest.fixture

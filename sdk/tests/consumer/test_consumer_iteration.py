@@ -6,13 +6,10 @@ import pytest
 from consumer_harness import Member, client_of, pass_time, settle
 from fake_cluster import FakeCluster
 
-from aiosemel import SemelClient
-from aiosemel._partition import Chunk, OffsetReset, Opened, PositionState
-from aiosemel._positions import Positions
-from aiosemel.consumer import Consumer
-from aiosemel.consumer_records import ColumnBatch
+from aiosemel import ColumnBatch, Consumer, OffsetReset, SemelClient, TopicPartition
+from aiosemel._consumer.partition_state import Chunk, Opened, PositionState
+from aiosemel._consumer.positions import Positions
 from aiosemel.errors import ClosedError, IllegalStateError
-from aiosemel.offsets import TopicPartition
 
 P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 

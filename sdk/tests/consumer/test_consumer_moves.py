@@ -6,9 +6,8 @@ import pytest
 from consumer_harness import client_of, pass_time
 from fake_cluster import FakeCluster
 
-from aiosemel.consumer import Consumer
+from aiosemel import Consumer, TopicPartition
 from aiosemel.errors import NotLeaderOrFollowerError
-from aiosemel.offsets import TopicPartition
 
 ORDERS = TopicPartition("orders", 0)
 
@@ -21,7 +20,7 @@ def fake() -> FakeCluster:
 
 
 def move(fake: FakeCluster, to: int) -> None:
-    """Let another broker lead; the old one tells those who wait there."""
+    """Let another broker lead; the old one answers the requests that wait there."""
     fake.log("orders").leader = to
     fake.version += 1
     fake.changed.notify()

@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
+from cluster_calls import now
 from consumer_harness import Client, Member, client_of, pass_time, settle
 from fake_cluster import FakeCluster
 
-from aiosemel.consumer import Consumer
+from aiosemel import Consumer, ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
 from aiosemel.errors import (
     InvalidGroupIdError,
     KafkaStorageError,
@@ -18,13 +19,8 @@ from aiosemel.errors import (
     UnknownTopicOrPartitionError,
     UnstableOffsetCommitError,
 )
-from aiosemel.offsets import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
 
 P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
-
-
-def now() -> float:
-    return asyncio.get_running_loop().time()
 
 
 @pytest.fixture

@@ -6,9 +6,8 @@ import pytest
 from consumer_harness import Member, client_of, pass_time, settle
 from fake_cluster import FakeCluster
 
-from aiosemel import Consumer
+from aiosemel import Consumer, TopicPartition
 from aiosemel.errors import IllegalStateError, OffsetOutOfRangeError
-from aiosemel.offsets import TopicPartition
 from semel.broker.v1.broker_pb2 import FetchRequest
 
 P0, P1 = (TopicPartition("orders", number) for number in range(2))
@@ -36,8 +35,8 @@ async def poll(consumer: Consumer, times: int = 3) -> set[bytes | None]:
 
 def fetched(fake: FakeCluster) -> set[int]:
     """Return the partitions that were asked for."""
-    requests = [each for each in fake.asked("Fetch") if isinstance(each, FetchRequest)]
-    return {each.partition for request in requests for each in request.partitions}
+    requests = [question for question in fake.asked("Fetch") if isinstance(question, FetchRequest)]
+    return {partition.partition for request in requests for partition in request.partitions}
 
 
 async def test_a_paused_partition_gives_nothing_until_it_is_resumed(fake: FakeCluster) -> None:

@@ -3,12 +3,12 @@
 import asyncio
 
 import pytest
+from cluster_calls import now
 from consumer_harness import client_of, pass_time
 from fake_cluster import FakeCluster
 from google.protobuf.message import Message
 
-from aiosemel.consumer import Consumer
-from aiosemel.consumer_records import ConsumerRecord
+from aiosemel import Consumer, ConsumerRecord, TopicPartition
 from aiosemel.errors import (
     ClosedError,
     IllegalStateError,
@@ -17,14 +17,9 @@ from aiosemel.errors import (
     InvalidRequestError,
     RequestTimedOutError,
 )
-from aiosemel.offsets import TopicPartition
 from semel.broker.v1.broker_pb2 import FetchRequest
 
 ORDERS = TopicPartition("orders", 0)
-
-
-def now() -> float:
-    return asyncio.get_running_loop().time()
 
 
 async def values(consumer: Consumer, timeout_ms: int = 500) -> list[bytes | None]:

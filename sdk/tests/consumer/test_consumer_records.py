@@ -1,7 +1,6 @@
 """Batches of columns, and the records in them."""
 
-from aiosemel.consumer_records import ColumnBatch, ConsumerRecord
-from aiosemel.offsets import TopicPartition
+from aiosemel import ColumnBatch, ConsumerRecord, TopicPartition
 
 
 def batch(*, keys: list[bytes | None] | None) -> ColumnBatch:

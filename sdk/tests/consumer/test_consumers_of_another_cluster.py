@@ -1,13 +1,12 @@
 """A cluster is replaced by another one at the same addresses: what consumers say."""
 
-import asyncio
-
 import pytest
+from cluster_calls import now
 from consumer_harness import client_of
 from fake_cluster import FakeCluster
 
+from aiosemel import TopicPartition
 from aiosemel.errors import InconsistentClusterIdError
-from aiosemel.offsets import TopicPartition
 
 ANOTHER = "this client belongs to cluster c, but .* belongs to cluster other; make a new client"
 
@@ -18,10 +17,6 @@ def fake() -> FakeCluster:
     cluster.create_topic("t")
     cluster.append("t", 0, [b"a"])
     return cluster
-
-
-def now() -> float:
-    return asyncio.get_running_loop().time()
 
 
 async def test_a_poll_of_a_member_raises_it(fake: FakeCluster) -> None:

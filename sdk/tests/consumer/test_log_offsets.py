@@ -6,6 +6,7 @@ import pytest
 from consumer_harness import client_of
 from fake_cluster import FakeCluster
 
+from aiosemel import OffsetAndTimestamp, TopicPartition
 from aiosemel.errors import (
     ClosedError,
     InvalidRequestError,
@@ -15,7 +16,6 @@ from aiosemel.errors import (
     RequestTimedOutError,
     UnknownTopicOrPartitionError,
 )
-from aiosemel.offsets import OffsetAndTimestamp, TopicPartition
 
 P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 

@@ -90,7 +90,7 @@ async def test_what_is_compressed_is_opened_in_pieces_of_that_size_too(fake: Fak
         reader = client.read_range(range_of(fake, 0, 14), options)
         pieces = []
         while batches := await reader.read():
-            pieces.append((reader.position, [len(each) for each in batches]))
+            pieces.append((reader.position, [len(batch) for batch in batches]))
     assert pieces == [(6, [2, 2, 2]), (12, [2, 2, 2]), (14, [2])]
     assert len(fake.asked("Fetch")) == 1
 
@@ -299,7 +299,7 @@ async def test_a_damaged_batch_is_told_of_after_those_before_it_and_fetched_agai
         assert await read(reader) == [b"1", b"2"]
 
 
-# -- what is there, and what comes ----------------------------------------------------------------
+# -- offsets and reads ----------------------------------------------------------------------------
 
 
 async def test_described_topics_are_those_that_are_there_now(fake: FakeCluster) -> None:
@@ -383,5 +383,5 @@ async def test_what_fails_ends_a_wait_after_a_pause(fake: FakeCluster) -> None:
 
 
 def _fetched(fake: FakeCluster) -> list[FetchPartition]:
-    requests = [each for each in fake.asked("Fetch") if isinstance(each, FetchRequest)]
+    requests = [question for question in fake.asked("Fetch") if isinstance(question, FetchRequest)]
     return [partition for request in requests for partition in request.partitions]

@@ -4,7 +4,7 @@ import pytest
 from consumer_harness import client_of
 from fake_cluster import FakeCluster
 
-from aiosemel.consumer import Consumer
+from aiosemel import Consumer
 from semel.broker.v1.broker_pb2 import FetchRequest
 
 PARTITIONS = 100
@@ -24,8 +24,8 @@ async def read(consumer: Consumer) -> list[bytes | None]:
 
 def asked_for(fake: FakeCluster) -> int:
     """Count the partitions that all fetches named."""
-    fetches = [each for each in fake.asked("Fetch") if isinstance(each, FetchRequest)]
-    return sum(len(each.partitions) for each in fetches)
+    fetches = [question for question in fake.asked("Fetch") if isinstance(question, FetchRequest)]
+    return sum(len(fetch.partitions) for fetch in fetches)
 
 
 @pytest.mark.parametrize("busy", [1, 3, 8])
@@ -42,5 +42,5 @@ async def test_quiet_partitions_are_not_asked_for_with_each_record_of_others(
             value = b"%d" % number
             fake.append("wide", number % busy, [value])
             assert await read(consumer) == [value]
-        # All again for the first record of each; then those that are busy, and some of them twice.
+        # All again for the first record of each; then the busy ones, and some of them twice.
         assert asked_for(fake) - before <= busy * PARTITIONS + 2 * busy * records

@@ -1,4 +1,4 @@
-"""The member of a consumer group, without I/O: what it says, and what it holds."""
+"""The member of a consumer group, without I/O: its heartbeats, and its partitions."""
 
 from dataclasses import dataclass, field
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aiosemel._membership import (
+from aiosemel._consumer.group.membership import (
     FIRST_HEARTBEAT_INTERVAL_MS,
     JOIN_EPOCH,
     LEAVE_EPOCH,
@@ -161,7 +161,7 @@ def test_partitions_are_given_up_before_others_are_taken() -> None:
 
 
 def test_a_partition_is_not_acknowledged_before_it_is_given_up() -> None:
-    """The hook for whoever has to end a transaction first (protocol.md, section 5)."""
+    """The hook for a user that has to end a transaction first (protocol.md, section 5)."""
     harness = Harness.stable(0, 1)
     harness.answer(2, partitions(1))
     for _ in range(3):

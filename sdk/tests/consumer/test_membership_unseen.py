@@ -1,7 +1,12 @@
 """A member that must acknowledge what it never had, or has no more."""
 
-from aiosemel._group_member import answer_of
-from aiosemel._membership import Heartbeat, HeartbeatAnswer, Membership, TopicIdPartition
+from aiosemel._consumer.group.member import answer_of
+from aiosemel._consumer.group.membership import (
+    Heartbeat,
+    HeartbeatAnswer,
+    Membership,
+    TopicIdPartition,
+)
 from aiosemel.errors import RequestTimedOutError
 from semel.group.v1 import group_pb2 as group
 

@@ -2,15 +2,13 @@
 
 import pytest
 
-import semel_common.batches
-from aiosemel._open_batch import open_batch
-from aiosemel.batch_place import BatchPlace
-from aiosemel.consumer_options import ConsumerOptions
+import semel_common.record_batches.batches
+from aiosemel import BatchPlace, ConsumerOptions, TopicPartition
+from aiosemel._consumer.fetched_batch import open_batch
 from aiosemel.errors import CorruptMessageError, InvalidConfigError, MessageTooLargeError
-from aiosemel.offsets import TopicPartition
 from semel.common.v1.records_pb2 import Codec, RecordBatch, Records
-from semel_common.batches import Columns, checksum, encode_records, seal
-from semel_common.compression import decompress
+from semel_common.record_batches.batches import Columns, checksum, encode_records, seal
+from semel_common.record_batches.compression import decompress
 from semel_runtime.testing.payloads import header_bomb
 
 P0 = TopicPartition("orders", 0)
@@ -27,7 +25,7 @@ def fetched(records: Records, record_count: int) -> RecordBatch:
 def test_records_that_compaction_has_left_keep_their_offsets() -> None:
     batch = fetched(Records(values=[b"b", b"d"], offset_deltas=[1, 3]), record_count=5)
     records, size_bytes = open_batch(ConsumerOptions())(P0, batch)
-    offsets_and_values = [(each.offset, each.value) for each in records.records()]
+    offsets_and_values = [(record.offset, record.value) for record in records.records()]
     assert offsets_and_values == [(101, b"b"), (103, b"d")]
     assert size_bytes == len(batch.payload)
 
@@ -65,7 +63,7 @@ def test_a_batch_that_would_fill_the_memory_is_named(monkeypatch: pytest.MonkeyP
     def fails(*_args: object, **_options: object) -> bytes:
         raise MessageTooLargeError("over the limit")
 
-    monkeypatch.setattr(semel_common.batches, decompress.__name__, fails)
+    monkeypatch.setattr(semel_common.record_batches.batches, decompress.__name__, fails)
     with pytest.raises(MessageTooLargeError, match="orders-0, offset 100: "):
         open_batch(ConsumerOptions())(P0, fetched(Records(values=[b"a"]), record_count=1))
 

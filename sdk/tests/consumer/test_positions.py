@@ -1,4 +1,4 @@
-"""Positions and what is fetched ahead, without I/O."""
+"""Positions and fetched records, without I/O."""
 
 from dataclasses import dataclass, field
 
@@ -6,12 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aiosemel import NoOffsetForPartitionError
-from aiosemel._partition import Chunk, OffsetReset, Opened, PositionState
-from aiosemel._positions import FetchPosition, Positions, Ticket
-from aiosemel.consumer_records import ColumnBatch
+from aiosemel import ColumnBatch, NoOffsetForPartitionError, OffsetReset, TopicPartition
+from aiosemel._consumer.partition_state import Chunk, Opened, PositionState
+from aiosemel._consumer.positions import FetchPosition, Positions, Ticket
 from aiosemel.errors import CorruptMessageError, OffsetOutOfRangeError, UnknownServerError
-from aiosemel.offsets import TopicPartition
 
 P0 = TopicPartition("orders", 0)
 P1 = TopicPartition("orders", 1)

@@ -29,13 +29,13 @@ class FakeCounts(FakeCluster):
         self.calls.append((name, address, request))
         assert len(self.calls) < 100, "it never ends"
         response = broker.CountRecordsResponse()
-        for each in request.partitions:
-            upto = min(each.from_offset + STEP, self.end_offset)
+        for partition in request.partitions:
+            upto = min(partition.from_offset + STEP, self.end_offset)
             response.partitions.add(
-                topic_id=each.topic_id,
-                partition=each.partition,
-                record_count=max(0, upto - each.from_offset),
-                next_offset=max(upto, each.from_offset),
+                topic_id=partition.topic_id,
+                partition=partition.partition,
+                record_count=max(0, upto - partition.from_offset),
+                next_offset=max(upto, partition.from_offset),
                 end_offset=self.end_offset,
             )
         self.end_offset += self.growth

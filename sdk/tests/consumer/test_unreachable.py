@@ -1,4 +1,4 @@
-"""Consumers that reach nobody: that is warned of, and said where something is waited for."""
+"""Consumers without a reachable instance: they warn, and their waits end with the cause."""
 
 import asyncio
 import logging
@@ -7,12 +7,14 @@ import pytest
 from consumer_harness import client_of, heartbeats, pass_time
 from fake_cluster import FakeCluster
 
-from aiosemel._membership import LEAVE_EPOCH
+from aiosemel._consumer.group.membership import LEAVE_EPOCH
 from aiosemel.errors import (
     ClosedError,
+    InvalidResponseError,
     KafkaStorageError,
     NetworkExceptionError,
     RequestTimedOutError,
+    SslAuthenticationError,
 )
 
 REFUSED = NetworkExceptionError("connection refused")
@@ -34,7 +36,9 @@ async def test_it_warns_at_first_and_from_time_to_time(
         consumer = client.consumer("g")
         consumer.subscribe(["orders"])
         assert await consumer.poll(timeout_ms=500) == {}
-        assert caplog.messages == ["no metadata from coordinator:1: connection refused"]
+        assert caplog.messages == [
+            "no metadata from coordinator:1, still trying: connection refused"
+        ]
         for _ in range(40):
             await consumer.poll(timeout_ms=1_000)
         assert 4 <= len(caplog.messages) <= 6
@@ -58,6 +62,33 @@ async def test_heartbeats_that_fail_are_warned_of(
         assert len(caplog.messages) == 2
 
 
+@pytest.mark.parametrize("method", ["Metadata", "ConsumerGroupHeartbeat"])
+async def test_polls_of_a_member_raise_trouble_that_no_time_heals(
+    fake: FakeCluster, method: str
+) -> None:
+    fake.faults[method].extend([SslAuthenticationError("coordinator:1 speaks TLS")] * 10_000)
+    async with client_of(fake) as client:
+        consumer = client.consumer("g")
+        consumer.subscribe(["orders"])
+        began = asyncio.get_running_loop().time()
+        for _ in range(3):
+            with pytest.raises(SslAuthenticationError, match="speaks TLS"):
+                await consumer.poll(timeout_ms=60_000)
+        assert asyncio.get_running_loop().time() < began + 15
+        fake.faults[method].clear()
+        while not consumer.assignment():
+            await consumer.poll(timeout_ms=5_000)
+
+
+async def test_a_single_answer_that_does_not_fit_ends_no_poll(fake: FakeCluster) -> None:
+    fake.faults["ConsumerGroupHeartbeat"].extend([InvalidResponseError("no epoch")] * 2)
+    async with client_of(fake) as client:
+        consumer = client.consumer("g")
+        consumer.subscribe(["orders"])
+        while not consumer.assignment():
+            await consumer.poll(timeout_ms=5_000)
+
+
 @pytest.mark.parametrize(("method", "leaves"), [("Metadata", 0), ("ConsumerGroupHeartbeat", 1)])
 async def test_closing_does_not_wait_for_a_group_that_never_answered(
     fake: FakeCluster, method: str, leaves: int
@@ -70,7 +101,7 @@ async def test_closing_does_not_wait_for_a_group_that_never_answered(
         before = asyncio.get_running_loop().time()
         await consumer.close()
         assert asyncio.get_running_loop().time() == before
-    assert [each.member_epoch for each in heartbeats(fake)].count(LEAVE_EPOCH) == leaves
+    assert [heartbeat.member_epoch for heartbeat in heartbeats(fake)].count(LEAVE_EPOCH) == leaves
 
 
 async def test_a_broker_that_fails_for_long_is_warned_of(

@@ -1,4 +1,4 @@
-"""Consumers that give up what they read, and choose anew."""
+"""Consumers that give up their topics, and choose again."""
 
 import asyncio
 
@@ -6,7 +6,8 @@ import pytest
 from consumer_harness import Member, client_of, heartbeats, pass_time, settle
 from fake_cluster import FakeCluster
 
-from aiosemel._membership import (
+from aiosemel import TopicPartition
+from aiosemel._consumer.group.membership import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
     HeartbeatAnswer,
@@ -19,7 +20,6 @@ from aiosemel.errors import (
     IllegalStateError,
     InvalidTopicError,
 )
-from aiosemel.offsets import TopicPartition
 
 P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 BOTH = frozenset({P0, P1})

@@ -4,11 +4,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
-from accumulator_harness import LIMITS, P0, P1, REFUSED, append, drained, everywhere, fill, made
+from accumulator_harness import (
+    LARGEST_BYTES,
+    LIMITS,
+    P0,
+    P1,
+    REFUSED,
+    append,
+    drained,
+    everywhere,
+    fill,
+    made,
+)
 
-from aiosemel._producer.accumulator import IDLE_EPOCH_MS, PARTITIONS_IN_REQUEST, Accumulator
-from aiosemel._producer.batch import Request
-from aiosemel._producer.columns import RowColumns
+from aiosemel._producer.batching.accumulator import Accumulator
+from aiosemel._producer.batching.batch import Request
+from aiosemel._producer.batching.batch_splitting import cut
+from aiosemel._producer.batching.columns import RowColumns
+from aiosemel._producer.batching.limits import IDLE_EPOCH_MS, PARTITIONS_IN_REQUEST
 from aiosemel.errors import (
     MessageTooLargeError,
     NetworkExceptionError,
@@ -51,7 +64,7 @@ def test_a_batch_keeps_keys_headers_and_timestamps() -> None:
 @pytest.mark.parametrize("keys", [None, [b"a", None]])
 def test_columns_go_into_one_batch(keys: list[bytes | None] | None) -> None:
     accumulator = made()
-    batch = accumulator.begin_batch(P0, now_ms=0)
+    batch = accumulator.begin_batch(P0, now_ms=0, limit_bytes=LARGEST_BYTES)
     accumulator.append_columns(
         batch, rows=columns([b"1", b"2"], keys), timestamp_ms=5, size_bytes=50
     )
@@ -87,7 +100,7 @@ def test_memory_is_bounded_and_given_back() -> None:
 
 
 def test_nothing_is_drained_before_there_is_a_producer_id() -> None:
-    accumulator = Accumulator(LIMITS, transactional=False)
+    accumulator = Accumulator(LIMITS, transactional=False, cut=cut)
     append(accumulator)
     with pytest.raises(AssertionError, match="producer id"):
         accumulator.drain(everywhere)
@@ -286,8 +299,9 @@ def test_what_may_be_retried(error: SemelError, first: bool, second: bool) -> No
     accumulator = made()
     fill(accumulator, 2)
     one, two = drained(accumulator)
-    assert accumulator.may_retry(one, error) is first
-    assert accumulator.may_retry(two, error) is second
+    assert accumulator.split(one, error) == (), "one record cannot be cut"
+    assert accumulator.refuse(one, error) is first
+    assert accumulator.refuse(two, error) is second
 
 
 def test_answers_to_what_is_done_change_nothing() -> None:
@@ -295,7 +309,7 @@ def test_answers_to_what_is_done_change_nothing() -> None:
     fill(accumulator, 1)
     (batch,) = drained(accumulator)
     accumulator.fail(batch, REFUSED)
-    assert not accumulator.may_retry(batch, NetworkExceptionError("late"))
+    assert not accumulator.refuse(batch, NetworkExceptionError("late"))
     accumulator.retry(batch)
     accumulator.acknowledge(batch, 5)
     accumulator.fail(batch, NetworkExceptionError("late"))

@@ -1,11 +1,12 @@
-"""The admin client: what it asks whom, and what it makes of the answers."""
+"""The admin client: its requests, their targets, and its view of the answers."""
 
 import pytest
 from network_faults import LoseReply, Refuse
 from producer_harness import FakeCluster, open_client
 
-from aiosemel import AbortReason, TopicPartition
-from aiosemel.descriptions import (
+from aiosemel import (
+    AbortReason,
+    ClientOptions,
     GroupDescription,
     GroupListing,
     GroupState,
@@ -16,6 +17,7 @@ from aiosemel.descriptions import (
     PendingOffsets,
     ServiceRole,
     TopicDescription,
+    TopicPartition,
     TransactionDescription,
     TransactionListing,
     TransactionState,
@@ -31,7 +33,6 @@ from aiosemel.errors import (
     TransactionalIdNotFoundError,
     UnknownTopicOrPartitionError,
 )
-from aiosemel.options import ClientOptions
 from semel.common.v1 import participants_pb2 as participants
 from semel.coordinator.v1 import cluster_pb2 as cluster
 from semel.coordinator.v1 import transactions_pb2 as transactions
@@ -313,7 +314,7 @@ async def test_transactions_of_all_coordinators_are_listed_by_id(fake: FakeClust
             running_longer_than_ms=0,
             transactional_id_pattern=".*",
         )
-    assert [(each.transactional_id, each.start_time_ms) for each in listed] == [
+    assert [(entry.transactional_id, entry.start_time_ms) for entry in listed] == [
         ("a", 9),
         ("b", None),
     ]

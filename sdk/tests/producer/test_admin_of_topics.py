@@ -3,11 +3,12 @@
 import asyncio
 
 import pytest
-from network_faults import LoseReply
+from network_faults import LoseReply, Refuse
 from producer_harness import FakeCluster, elapse, open_client
 
 from aiosemel import DeletedRecords, TopicPartition
 from aiosemel.errors import (
+    CoordinatorNotAvailableError,
     InvalidConfigError,
     InvalidPartitionsError,
     OffsetOutOfRangeError,
@@ -21,6 +22,26 @@ from semel_common.wire import status
 @pytest.fixture
 def fake() -> FakeCluster:
     return FakeCluster(coordinators=2)
+
+
+async def test_a_topic_that_is_on_its_way_is_described(fake: FakeCluster) -> None:
+    """An instance does not know it yet; only the controller says that a topic is missing."""
+    fake.create_topic("t")
+    fake.on_the_way.add("t")
+    async with open_client(fake) as client:
+        admin = client.admin()
+        assert (await admin.describe_topic("t")).name == "t"
+        assert [*(await admin.describe_topics(["t", "missing"])).topics] == ["t"]
+        with pytest.raises(UnknownTopicOrPartitionError, match="no topic missing"):
+            await admin.describe_topic("missing")
+
+
+async def test_an_instance_answers_for_a_controller_that_is_away(fake: FakeCluster) -> None:
+    fake.then("Metadata", None, None, Refuse(CoordinatorNotAvailableError("away")))
+    async with open_client(fake) as client:
+        await client.admin().list_topics()
+        with pytest.raises(UnknownTopicOrPartitionError, match="no topic missing"):
+            await client.admin().describe_topic("missing")
 
 
 async def test_options_of_topics_travel_as_text(fake: FakeCluster) -> None:
@@ -142,7 +163,7 @@ async def test_a_topic_that_is_made_again_under_its_name_is_another(fake: FakeCl
 async def test_a_topic_is_returned_as_it_was_created_whatever_had_its_name_before(
     fake: FakeCluster, *, exists: bool
 ) -> None:
-    """Somebody else has deleted the one that this client knew; and perhaps made another, too."""
+    """Another client has deleted the topic that this client knew, and perhaps made a new one."""
     fake.create_topic("t")
     async with open_client(fake) as client:
         producer = client.producer()
@@ -193,9 +214,9 @@ async def test_records_are_deleted_at_the_leader_of_each_partition(fake: FakeClu
         TopicPartition("t", 1): DeletedRecords(1, 5),
     }
     asked = fake.asked(broker.DeleteRecordsRequest)
-    assert all(each.validate_only for each in asked)
-    positions = [each.partitions[0].WhichOneof("position") for each in asked]
-    assert sorted(str(each) for each in positions) == ["all", "all", "before_offset"]
+    assert all(question.validate_only for question in asked)
+    positions = [question.partitions[0].WhichOneof("position") for question in asked]
+    assert sorted(str(position) for position in positions) == ["all", "all", "before_offset"]
 
 
 async def test_a_deletion_that_is_refused_says_why(fake: FakeCluster) -> None:

@@ -1,4 +1,4 @@
-"""Sends, flushes and closes that are cancelled, or lose what they waited for: nobody else does."""
+"""Cancelled sends, flushes and closes, and ones that lose their future: no other caller suffers."""
 
 import asyncio
 

@@ -183,7 +183,7 @@ async def test_a_client_that_is_closed_waits_for_who_closes_already(first: str) 
 
 
 async def test_nothing_is_made_of_a_client_that_is_being_closed() -> None:
-    """Nobody would close it; and who waits for it would wait in vain."""
+    """No code would close it, and a waiting caller would wait for ever."""
     released = asyncio.Event()
     fake = FakeCluster()
     fake.create_topic("t")
@@ -286,8 +286,8 @@ def _mentioned(hint: object) -> Iterator[type]:
     """Yield the classes that a type hint is made of."""
     if isinstance(hint, type):
         yield hint
-    for each in get_args(hint):
-        yield from _mentioned(each)
+    for arg in get_args(hint):
+        yield from _mentioned(arg)
     if isinstance(hint, (list, tuple)):  # the arguments of a Callable
         for each in hint:
             yield from _mentioned(each)

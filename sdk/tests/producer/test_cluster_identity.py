@@ -1,18 +1,13 @@
 """A client belongs to one cluster: what its metadata cache and its calls say of others."""
 
-import asyncio
-from random import Random
-
 import pytest
-from producer_harness import BOOTSTRAP, FakeCluster
+from cluster_calls import cluster_of, init, now
+from producer_harness import FakeCluster
 
-from aiosemel._cluster import Cluster
-from aiosemel._names import parse_bootstrap
-from aiosemel._retry import Deadline
+from aiosemel import ClientOptions
+from aiosemel._cluster.retry import Deadline
 from aiosemel.errors import InconsistentClusterIdError
-from aiosemel.options import ClientOptions
-from semel.coordinator.v1.transactions_pb2 import InitProducerIdRequest, InitProducerIdResponse
-from semel_common.wire.methods import INIT_PRODUCER_ID
+from semel.coordinator.v1.transactions_pb2 import InitProducerIdRequest
 
 
 @pytest.fixture
@@ -20,26 +15,6 @@ def fake() -> FakeCluster:
     cluster = FakeCluster(brokers=2)
     cluster.create_topic("t", partitions=2)
     return cluster
-
-
-def cluster_of(
-    fake: FakeCluster, options: ClientOptions | None = None, bootstrap: str = BOOTSTRAP
-) -> Cluster:
-    return Cluster(parse_bootstrap(bootstrap), fake, options or ClientOptions(), Random(7))
-
-
-async def init(cluster: Cluster, timeout_ms: int = 10_000) -> InitProducerIdResponse:
-    """Make some call to the coordinator of a transactional id."""
-    return await cluster.call(
-        cluster.coordinator_of("orders"),
-        INIT_PRODUCER_ID,
-        InitProducerIdRequest(transactional_id="orders", instance_id="i", init_number=1),
-        deadline=Deadline.after_ms(timeout_ms),
-    )
-
-
-def now() -> float:
-    return asyncio.get_running_loop().time()
 
 
 async def test_another_cluster_at_the_address_ends_the_client(fake: FakeCluster) -> None:
@@ -94,7 +69,7 @@ async def test_an_address_that_another_cluster_was_given_is_found_again(
     fake.coordinator_host = "elsewhere"
     fake.version += 1
     fake.strangers["coordinator:1"] = "other"
-    cluster.known._bootstrap = ("elsewhere:1", "coordinator:1")
+    cluster.known.coordinators._bootstrap = ("elsewhere:1", "coordinator:1")
     assert (await init(cluster)).producer_id == 1
     assert fake.addresses[-1] == "elsewhere:1"
 

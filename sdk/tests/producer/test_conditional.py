@@ -18,7 +18,7 @@ from aiosemel.errors import (
     UnknownTopicOrPartitionError,
 )
 from semel.broker.v1.broker_pb2 import ProduceRequest
-from semel_common.batches import decode_records
+from semel_common.record_batches.batches import decode_records
 
 
 @pytest.fixture

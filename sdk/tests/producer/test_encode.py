@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aiosemel import Compression
-from aiosemel._producer.batch import Batch, Request
-from aiosemel._producer.columns import RowColumns
-from aiosemel._producer.encode import CODECS, produce_request
+from aiosemel._producer.batching.batch import Batch, Request
+from aiosemel._producer.batching.columns import RowColumns
+from aiosemel._producer.sending.request_encoding import CODECS, produce_request
 from semel.broker.v1 import broker_pb2 as broker
-from semel_common.batches import Columns, seal
 from semel_common.ids import TopicPartition
-from semel_common.wire.wire_format import varint
+from semel_common.record_batches.batches import Columns, seal
+from semel_common.wire.messages.wire_format import varint
 
 SIZE_MAX_BYTES = 1_000_000
 Row = tuple[bytes | None, bytes | None, int]
@@ -24,7 +24,7 @@ rows = st.tuples(
 
 def batch_of(rows: list[Row], partition: int = 0, expected_base_offset: int | None = None) -> Batch:
     accumulator = made()
-    batch = accumulator.begin_batch(TopicPartition("topic", partition), 0)
+    batch = accumulator.begin_batch(TopicPartition("topic", partition), 0, SIZE_MAX_BYTES)
     values, keys, times = ([row[column] for row in rows] for column in range(3))
     columns = RowColumns.checked(
         values,  # type: ignore[arg-type]  # the columns of rows
@@ -91,7 +91,6 @@ def test_a_request_is_what_protobuf_would_write(
         Request("broker", tuple(batches)),
         transactional_id=transactional_id or None,
         compression=compression,
-        size_max_bytes=SIZE_MAX_BYTES,
         producer_token=token,
     )
     assert written.SerializeToString() == whole(batches, transactional_id, compression, token)
@@ -103,7 +102,6 @@ def test_a_payload_is_a_piece_of_its_own() -> None:
         Request("broker", (batch_of([(value, None, 0)]),)),
         transactional_id=None,
         compression=Compression.NONE,
-        size_max_bytes=SIZE_MAX_BYTES,
     )
     *others, payload = sorted(map(len, written.pieces))
     assert payload > len(value)

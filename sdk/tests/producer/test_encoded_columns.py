@@ -10,19 +10,21 @@ from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags
 from producer_harness import FakeCluster, open_client, values
 
 from aiosemel import Compression, Producer, ProducerOptions
-from aiosemel._producer.accumulator import Accumulator, Limits
-from aiosemel._producer.batch import Batch, Request
-from aiosemel._producer.columns import EncodedRows, Rows, checked
-from aiosemel._producer.encode import produce_request
+from aiosemel._producer.batching.accumulator import Accumulator
+from aiosemel._producer.batching.batch import Batch, Request
+from aiosemel._producer.batching.batch_splitting import cut
+from aiosemel._producer.batching.columns import EncodedRows, Rows, checked
+from aiosemel._producer.batching.limits import Limits
+from aiosemel._producer.sending.request_encoding import produce_request
 from aiosemel.errors import InvalidRequestError, MessageTooLargeError
 from semel.broker.v1 import broker_pb2 as broker
 from semel.common.v1.records_pb2 import RecordBatch, Records
-from semel_common.batches import decode_records
-from semel_common.encoded import KEYS_TAG, VALUES_TAG
 from semel_common.ids import TopicPartition
-from semel_common.partitioner import partition_for_key
-from semel_common.tracing import TRACEPARENT
-from semel_common.wire.pieces import tag
+from semel_common.record_batches.batches import decode_records
+from semel_common.record_batches.encoded_records import KEYS_TAG, VALUES_TAG
+from semel_common.record_batches.partitioner import partition_for_key
+from semel_common.telemetry.trace_context import TRACEPARENT
+from semel_common.wire.messages.message_pieces import tag
 
 P0 = TopicPartition("t", 0)
 SIZE_MAX_BYTES = 1_000_000
@@ -62,8 +64,8 @@ def rows_of(sent: Sent, *, encoding: bool) -> Rows:
 
 def batch_of(several: Sequence[Sent], *, encoding: bool) -> Batch:
     """Return the batch that all these sends have come into."""
-    accumulator = Accumulator(LIMITS, transactional=False)
-    batch = accumulator.begin_batch(P0, now_ms=0)
+    accumulator = Accumulator(LIMITS, transactional=False, cut=cut)
+    batch = accumulator.begin_batch(P0, now_ms=0, limit_bytes=SIZE_MAX_BYTES)
     for sent in several:
         rows = rows_of(sent, encoding=encoding)
         if isinstance(rows, EncodedRows):
@@ -80,7 +82,6 @@ def written(batch: Batch, compression: Compression = Compression.NONE) -> bytes:
         Request("broker", (batch,)),
         transactional_id=None,
         compression=compression,
-        size_max_bytes=SIZE_MAX_BYTES,
     ).SerializeToString()
 
 
@@ -134,9 +135,9 @@ def test_a_span_that_is_not_sampled_changes_nothing() -> None:
 
 @pytest.mark.parametrize("keys", [None, [b"k", None]], ids=["none", "some"])
 def test_records_of_one_kind_share_a_batch(keys: Items | None) -> None:
-    accumulator = Accumulator(LIMITS, transactional=False)
+    accumulator = Accumulator(LIMITS, transactional=False, cut=cut)
     assert accumulator.open_batch(P0, 1, encoded=True) is None
-    batch = accumulator.begin_batch(P0, now_ms=0)
+    batch = accumulator.begin_batch(P0, now_ms=0, limit_bytes=SIZE_MAX_BYTES)
     rows = rows_of(([b"1", b"2"], keys, None), encoding=True)
     assert isinstance(rows, EncodedRows)
     accumulator.append_encoded(

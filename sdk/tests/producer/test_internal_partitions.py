@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from aiosemel._metadata import COORDINATOR, GROUP_COORDINATOR, merge
+from aiosemel._cluster.metadata import COORDINATOR, GROUP_COORDINATOR, merge
 from semel.coordinator.v1 import cluster_pb2 as wire
 from semel_common.ids import InternalTopic, partition_for_id, producer_id_of
 

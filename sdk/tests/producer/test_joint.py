@@ -1,4 +1,4 @@
-"""Joint transactions: what is sent for owners and writers, and what they make of each answer."""
+"""Joint transactions: the requests of owners and writers, and their view of each answer."""
 
 import asyncio
 import pickle

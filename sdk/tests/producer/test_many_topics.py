@@ -6,13 +6,12 @@ from random import Random
 import pytest
 from producer_harness import BOOTSTRAP, FakeCluster, elapse, open_client
 
-from aiosemel import SemelClient
-from aiosemel._cluster import Cluster
-from aiosemel._names import parse_bootstrap
-from aiosemel._refreshing import TOPICS_IN_REQUEST
-from aiosemel._retry import Deadline
+from aiosemel import ClientOptions, SemelClient
+from aiosemel._cluster.metadata_cache import TOPICS_IN_REQUEST
+from aiosemel._cluster.retry import Deadline
+from aiosemel._cluster.routes import Cluster
+from aiosemel._shared.name_checks import parse_bootstrap
 from aiosemel.errors import InvalidTopicError, UnknownTopicOrPartitionError
-from aiosemel.options import ClientOptions
 from semel.common.v1 import participants_pb2 as participants
 from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel.coordinator.v1.cluster_pb2 import MetadataRequest
@@ -77,7 +76,12 @@ async def test_more_topics_than_one_request_may_name_are_refreshed_in_pieces(
         fake.create_topic(name)
     await cluster.topics(names, deadline())
     await cluster.refresh(deadline())
-    assert [len(each) for each in asked(fake)] == [TOPICS_IN_REQUEST, 1, TOPICS_IN_REQUEST, 1]
+    assert [len(question) for question in asked(fake)] == [
+        TOPICS_IN_REQUEST,
+        1,
+        TOPICS_IN_REQUEST,
+        1,
+    ]
     assert len(cluster.metadata.topics) == len(names)
 
 
@@ -140,4 +144,4 @@ async def test_a_transaction_in_more_topics_than_fit_into_a_question_is_describe
     )
     async with open_client(fake) as client:
         (described,) = (await client.admin().describe_transactions("orders")).transactions
-    assert {each.topic for each in described.participants.partitions} == set(fake.topics)
+    assert {partition.topic for partition in described.participants.partitions} == set(fake.topics)

@@ -6,7 +6,7 @@ import pytest
 from producer_harness import FakeCluster, elapse, open_client
 
 from aiosemel import PartitionReassignment, SemelClient, ServiceRole, TopicPartition
-from aiosemel._refreshing import TOPICS_IN_REQUEST
+from aiosemel._cluster.metadata_cache import TOPICS_IN_REQUEST
 from aiosemel.errors import InvalidRequestError
 from semel.coordinator.v1 import cluster_pb2 as cluster
 from semel.coordinator.v1 import moves_pb2 as moves
@@ -19,7 +19,7 @@ RESTING = moves.PartitionReassignmentResult(topic="t", partition=0, leader_id=1)
 
 @pytest.fixture
 def fake() -> FakeCluster:
-    """Two coordinators, of which the second knows nothing yet of what the controller decides."""
+    """Two coordinators, of which the second does not know the controller's decisions yet."""
     cluster_ = FakeCluster(coordinators=2)
     cluster_.create_topic("t", 2)
     return cluster_
@@ -157,7 +157,9 @@ async def test_instances_are_decommissioned_and_taken_back(fake: FakeCluster) ->
         assert await moves_.decommission_instance(ServiceRole.BROKER, 1) == 3
         await moves_.decommission_instance(ServiceRole.GROUP_COORDINATOR, 2, undo=True)
     asked = fake.asked(cluster.DecommissionInstanceRequest)
-    assert [(each.role, each.instance_id, each.decommissioned) for each in asked] == [
+    assert [
+        (question.role, question.instance_id, question.decommissioned) for question in asked
+    ] == [
         (cluster.SERVICE_ROLE_BROKER, 1, True),
         (cluster.SERVICE_ROLE_GROUP_COORDINATOR, 2, False),
     ]
@@ -178,5 +180,5 @@ async def test_descriptions_name_who_takes_over(fake: FakeCluster) -> None:
             )
         described = await client.admin().describe_topic("t")
         (broker,) = (await client.admin().describe_cluster()).instances
-    assert [each.moving_to for each in described.partitions] == [None, 2]
+    assert [partition.moving_to for partition in described.partitions] == [None, 2]
     assert broker.is_decommissioned

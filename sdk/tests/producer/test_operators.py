@@ -1,4 +1,4 @@
-"""What operators ask for and do, and what they are told."""
+"""The questions and decisions of operators, and the answers."""
 
 import asyncio
 
@@ -65,31 +65,33 @@ def open_in(
     )
 
 
-# -- what is open ---------------------------------------------------------------------------------
+# -- open transactions -----------------------------------------------------------------------------
 
 
 async def test_what_is_open_is_told_with_the_oldest_first(fake: FakeCluster) -> None:
     async with open_client(fake) as client:
         found = await client.admin().operators.list_open_transactions(open_longer_than_ms=9)
-    assert [(each.partition, each.group_id) for each in found.transactions] == [
+    assert [
+        (transaction.partition, transaction.group_id) for transaction in found.transactions
+    ] == [
         (TopicPartition("t", 1), None),
         (None, "g"),
         (TopicPartition("t", 0), None),
     ]
-    assert [each.first_offset for each in found.transactions] == [5, None, 5]
+    assert [transaction.first_offset for transaction in found.transactions] == [5, None, 5]
     assert not found.truncated
     known = found.transactions[0].known
     assert known is not None
     assert known.outcome is KnownOutcome.ONGOING
     asked = fake.asked(participants.ListOpenTransactionsRequest)
-    assert {(each.open_longer_than_ms, each.limit) for each in asked} == {(9, 1_000)}
+    assert {(question.open_longer_than_ms, question.limit) for question in asked} == {(9, 1_000)}
     assert len(fake.asked(outcomes.GetTransactionOutcomeRequest)) == 2, "one for each transaction"
 
 
 async def test_the_limit_holds_for_all_instances_together(fake: FakeCluster) -> None:
     async with open_client(fake) as client:
         found = await client.admin().operators.list_open_transactions(limit=2)
-    assert [each.start_time_ms for each in found.transactions] == [100, 200]
+    assert [transaction.start_time_ms for transaction in found.transactions] == [100, 200]
     assert found.truncated
 
 
@@ -104,10 +106,10 @@ async def test_one_instance_with_more_than_it_tells_is_enough(fake: FakeCluster)
 
 
 async def test_an_instance_that_is_away_is_named_and_asked_once(fake: FakeCluster) -> None:
-    fake.then("ListOpenTransactions", Refuse(NetworkExceptionError("nobody answers")))
+    fake.then("ListOpenTransactions", Refuse(NetworkExceptionError("no service answers")))
     async with open_client(fake) as client:
         found = await client.admin().operators.list_open_transactions()
-    assert found.unreachable == ("broker-0: nobody answers",)
+    assert found.unreachable == ("broker-0: no service answers",)
     assert len(found.transactions) == 2
     assert len(fake.asked(participants.ListOpenTransactionsRequest)) == 3
 
@@ -136,7 +138,7 @@ async def test_a_transaction_that_no_coordinator_knows_is_told_with_why(fake: Fa
     async with open_client(fake) as client:
         first, *others = (await client.admin().operators.list_open_transactions()).transactions
     assert (first.known, first.problem) == (None, "was never given out")
-    assert all(each.known and not each.problem for each in others)
+    assert all(other.known and not other.problem for other in others)
 
 
 # -- acting ---------------------------------------------------------------------------------------
@@ -164,7 +166,9 @@ async def test_an_abort_says_who_and_why(fake: FakeCluster) -> None:
 async def test_every_fence_is_one_of_its_own_and_its_repeats_are_the_same(
     fake: FakeCluster,
 ) -> None:
-    """Else a second one would be taken for a repeat of the first, and fence nobody."""
+    """Else the coordinator would take a second one for a repeat of the first, and fence no
+    producer.
+    """
     fake.canned["coordinator:1", "FenceProducer"] = outcomes.FenceProducerResponse(
         producer_id=7, fenced_epoch=2, participants=1
     )
@@ -229,3 +233,27 @@ async def test_producers_of_a_partition_are_asked_for_until_it_is_found(fake: Fa
         ),
     )
     assert (unknown.producer_epoch, unknown.last_sequence) == (None, None)
+
+
+async def test_all_producers_are_described_page_by_page(fake: FakeCluster) -> None:
+    key = (BROKER_1, "DescribeProducers")
+    place = participants.TopicPartition(topic_id=fake.topics["t"], partition=1)
+
+    def page(producer_id: int, token: str) -> producers.DescribeProducersResponse:
+        described = producers.PartitionProducers(
+            partition=place,
+            producer_count=2,
+            producers=[producers.ProducerDescription(producer_id=producer_id)],
+        )
+        return producers.DescribeProducersResponse(partitions=[described], next_page_token=token)
+
+    fake.canned[key] = page(7, "7")
+    fake.then("DescribeProducers", None, Refuse(NetworkExceptionError("no service answers")))
+    async with open_client(fake) as client:
+        # While the second question is repeated.
+        asyncio.get_running_loop().call_later(0.01, fake.canned.__setitem__, key, page(8, ""))
+        found = await client.admin().operators.describe_producers(("t", 1), limit=None)
+    assert [producer.producer_id for producer in found.producers] == [7, 8]
+    asked = fake.asked(producers.DescribeProducersRequest)
+    assert [question.page_token for question in asked] == ["", "7", "7"]
+    assert all(question.paged for question in asked)

@@ -1,4 +1,4 @@
-"""Preparing, completing, and what a successor is told."""
+"""Preparing, completing, and the outcome that a successor learns."""
 
 import asyncio
 

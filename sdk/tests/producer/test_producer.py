@@ -11,7 +11,7 @@ from producer_harness import (
 )
 
 from aiosemel import Compression, ProducerOptions, RecordMetadata
-from aiosemel._producer.pipeline import YIELD_BYTES
+from aiosemel._producer.sending.pipeline import YIELD_BYTES
 from aiosemel.errors import (
     IllegalStateError,
     InvalidRecordError,
@@ -21,9 +21,9 @@ from aiosemel.errors import (
     UnknownTopicOrPartitionError,
 )
 from semel.broker.v1.broker_pb2 import ProduceRequest
-from semel_common.batches import decode_records
-from semel_common.partitioner import partition_for_key
-from semel_common.payload_limits import HEADERS_PER_RECORD_MAX
+from semel_common.record_batches.batches import decode_records
+from semel_common.record_batches.partitioner import partition_for_key
+from semel_common.record_batches.payload_limits import HEADERS_PER_RECORD_MAX
 
 # -- where records go ------------------------------------------------------------------------------
 
@@ -158,7 +158,11 @@ async def test_a_topic_that_cannot_be_is_refused_at_once(
 
 async def test_a_record_larger_than_a_request_is_refused(fake: FakeCluster) -> None:
     async with open_client(fake) as client:
-        with pytest.raises(MessageTooLargeError, match="max_request_size_bytes is 1000000"):
+        message = (
+            r"topic 't': a record of 1,000,016 bytes exceeds max_request_size_bytes \(1,000,000\);"
+            " raise this option of the producer or send smaller records"
+        )
+        with pytest.raises(MessageTooLargeError, match=message):
             await client.producer().send("t", bytes(1_000_000))
 
 
@@ -305,7 +309,7 @@ async def test_columns_have_headers_and_times_where_they_are_given(fake: FakeClu
                 )
             )
             assert [piece.record_count for piece in pieces] == [3, 1]
-    stored = [decode_records(each) for each in fake.log("t", partition_for_key(b"k", 4)).batches]
+    stored = [decode_records(batch) for batch in fake.log("t", partition_for_key(b"k", 4)).batches]
     for first, second in (stored[:2], stored[2:]):
         assert first.values == [b"0", b"1", b"2"]
         assert [*first.timestamps_ms, *second.timestamps_ms] == [7, 6, 5, 8]
@@ -350,7 +354,7 @@ async def test_columns_that_do_not_fit_one_another_are_refused(
         ([b"a", "b"], None, TypeError, "value must be bytes or None, not str"),
         ([b"a"], [7], TypeError, "key must be bytes or None, not int"),
         ([b"a", b"b"], [b"k"], InvalidRequestError, "2 values have 1 keys"),
-        ([b"a", bytes(1_000_000)], None, MessageTooLargeError, "1000016"),
+        ([b"a", bytes(1_000_000)], None, MessageTooLargeError, "1,000,016"),
     ],
     ids=["value", "key", "lengths", "size"],
 )
@@ -365,6 +369,7 @@ async def test_columns_at_fault_are_refused(
         for partition in (0, None):
             with pytest.raises(error, match=message):
                 await client.producer().send_columns("t", columns, keys=keys, partition=partition)
+    assert not fake.asked(ProduceRequest), "a row before the one at fault was sent"
 
 
 async def test_no_columns_are_no_work(fake: FakeCluster) -> None:

@@ -1,6 +1,7 @@
 """Back-pressure, closing, and options that cannot work."""
 
 import asyncio
+from contextlib import AsyncExitStack
 from dataclasses import replace
 
 import pytest
@@ -8,9 +9,12 @@ from network_faults import Hold, HoldReply
 from producer_harness import FakeCluster, elapse, open_client
 
 from aiosemel import Producer, ProducerOptions, RecordMetadata
-from aiosemel._producer.accumulator import Accumulator, Limits
-from aiosemel._producer.waiting import Room
-from aiosemel._retry import Deadline
+from aiosemel._cluster.last_error import Trouble
+from aiosemel._cluster.retry import Deadline
+from aiosemel._producer.batching.accumulator import Accumulator
+from aiosemel._producer.batching.batch_splitting import cut
+from aiosemel._producer.batching.limits import Limits
+from aiosemel._producer.sending.buffer_waits import Room
 from aiosemel.errors import (
     ClosedError,
     InvalidConfigError,
@@ -86,8 +90,9 @@ async def test_room_that_was_granted_to_who_left_goes_to_the_next() -> None:
             delivery_timeout_ms=1_000,
         ),
         transactional=False,
+        cut=cut,
     )
-    room = Room(accumulator)
+    room = Room(accumulator, Trouble())
     accumulator.used_bytes = 100
 
     async def append() -> None:
@@ -111,6 +116,42 @@ async def test_room_that_was_granted_to_who_left_goes_to_the_next() -> None:
 
 
 # -- closing ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("left", ["producer", "client"])
+async def test_an_exception_does_not_wait_for_records_that_are_not_taken(
+    fake: FakeCluster, left: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Until ``delivery_timeout_ms``: the program wants to say what went wrong."""
+
+    async def fail() -> None:
+        async with AsyncExitStack() as stack:
+            client = await stack.enter_async_context(open_client(fake))
+            options = ProducerOptions(close_timeout_ms=300, delivery_timeout_ms=120_000)
+            producers = [client.producer(options) for _ in range(3)]
+            if left == "producer":
+                await stack.enter_async_context(producers[0])
+            for producer in producers:
+                await producer.send("t", b"v")
+            fake.down = True
+            raise ZeroDivisionError
+
+    begun = asyncio.get_running_loop().time()
+    with pytest.raises(ZeroDivisionError):
+        await fail()
+    assert asyncio.get_running_loop().time() - begun == pytest.approx(0.3, abs=0.4)
+    assert "17 bytes of records are given up" in caplog.text
+
+
+async def test_an_exception_waits_for_records_that_are_taken(fake: FakeCluster) -> None:
+    async def fail() -> None:
+        async with open_client(fake) as client, client.producer() as producer:
+            await producer.send("t", b"v", partition=0)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await fail()
+    assert fake.stored("t", 0) == [b"v"]
 
 
 async def test_closing_sends_what_is_there(fake: FakeCluster) -> None:

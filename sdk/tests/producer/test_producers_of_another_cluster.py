@@ -1,11 +1,10 @@
 """A cluster is replaced by another one at the same addresses: what each object of a client says."""
 
-import asyncio
-
 import pytest
+from cluster_calls import now
 from producer_harness import GROUP, OFFSETS, FakeCluster, begun, open_client
 
-from aiosemel._retry import Deadline
+from aiosemel._cluster.retry import Deadline
 from aiosemel.errors import (
     InconsistentClusterIdError,
     TransactionAbortedError,
@@ -20,10 +19,6 @@ def fake() -> FakeCluster:
     cluster = FakeCluster()
     cluster.create_topic("t")
     return cluster
-
-
-def now() -> float:
-    return asyncio.get_running_loop().time()
 
 
 async def test_a_producer_ends_and_loses_nothing_silently(fake: FakeCluster) -> None:

@@ -1,4 +1,4 @@
-"""resolve(): how a commit ended that nobody answered, and what its producer may do next."""
+"""resolve(): the outcome of a commit without an answer, and the producer's next step."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,7 +8,14 @@ import pytest
 from network_faults import LoseReply, LoseRequest, Refuse
 from producer_harness import QUICK, FakeCluster, begun, elapse, ends, open_client
 
-from aiosemel import SemelClient, TransactionalProducer
+from aiosemel import (
+    AbortReason,
+    KnownOutcome,
+    NextStep,
+    Resolution,
+    SemelClient,
+    TransactionalProducer,
+)
 from aiosemel.errors import (
     CoordinatorNotAvailableError,
     IllegalStateError,
@@ -16,7 +23,6 @@ from aiosemel.errors import (
     RequestTimedOutError,
     TransactionOutcomeUnknownError,
 )
-from aiosemel.outcomes import AbortReason, KnownOutcome, NextStep, Resolution
 from semel.common.v1.participants_pb2 import TRANSACTION_RESULT_COMMIT
 from semel.coordinator.v1 import outcomes_pb2 as wire
 

@@ -19,7 +19,9 @@ from aiosemel.errors import (
     ClosedError,
     IllegalStateError,
     InvalidProducerIdMappingError,
+    InvalidRecordError,
     ProducerFencedError,
+    RequestTimedOutError,
     RetriableError,
     SemelError,
     TransactionAbortedError,
@@ -69,7 +71,7 @@ async def commit_for(producer: TransactionalProducer, timeout_ms: int) -> None:
 
 
 def outcome_of(transaction: Transaction) -> TransactionOutcome | None:
-    """Look anew: a type checker believes that nothing changes."""
+    """Look again: a type checker believes that nothing changes."""
     return transaction.outcome
 
 
@@ -249,6 +251,48 @@ async def test_an_abort_that_fails_does_not_hide_why(fake: FakeCluster) -> None:
         with pytest.raises(ZeroDivisionError):
             await run(txn, lambda: 1 // 0)
         assert outcome_of(txn) is TransactionOutcome.ABORTED
+
+
+async def fail_unanswered(
+    fake: FakeCluster, transaction: Transaction, *, send_fails: bool = False
+) -> None:
+    """Let a block fail, and its abort get no answer."""
+    async with transaction as txn:
+        await txn.send_and_wait("t", b"never", partition=0)
+        fake.then("EndTxn", *[LoseRequest()] * 100)
+        if not send_fails:
+            raise ZeroDivisionError
+        fake.then("Produce", RefusePartition(InvalidRecordError("no")))
+        await txn.send("t", b"refused", partition=0)
+
+
+@pytest.mark.parametrize("send_fails", [False, True])
+async def test_an_abort_without_an_answer_is_sent_again_by_the_next_block(
+    fake: FakeCluster, send_fails: bool
+) -> None:
+    async with open_client(fake) as client:
+        producer = await ready(client, QUICK)
+        txn = producer.transaction()
+        with pytest.raises((ZeroDivisionError, TransactionAbortedError)):
+            await fail_unanswered(fake, txn, send_fails=send_fails)
+        with pytest.raises(IllegalStateError, match="the abort is not answered yet; begin_tr"):
+            await producer.send("t", b"outside", partition=0)
+        with pytest.raises(RequestTimedOutError):
+            await producer.begin_transaction()
+        fake.script["EndTxn"].clear()
+        async with producer.transaction() as again:
+            await again.send("t", b"v", partition=0)
+    assert outcome_of(txn) is TransactionOutcome.ABORTED
+    assert fake.visible("t", 0) == [b"v"]
+
+
+async def test_closing_sends_an_abort_without_an_answer_again(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        producer = await ready(client, QUICK)
+        with pytest.raises(ZeroDivisionError):
+            await fail_unanswered(fake, producer.transaction())
+        fake.script["EndTxn"].clear()
+    assert fake.transactional["orders"].epoch == 1
 
 
 async def test_a_block_may_end_its_transaction_itself(fake: FakeCluster) -> None:

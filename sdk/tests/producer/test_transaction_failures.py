@@ -126,7 +126,7 @@ async def test_a_defect_of_the_sender_aborts_and_the_next_transaction_goes_on(
     async with open_client(fake) as client:
         producer = await begun(client)
         with monkeypatch.context() as patch:
-            patch.setattr("aiosemel._producer.sender.produce_request", broken)
+            patch.setattr("aiosemel._producer.sending.sender.produce_request", broken)
             await producer.send("t", b"v", partition=0)
             with pytest.raises(TransactionAbortedError, match="ended by a defect"):
                 await producer.commit()
@@ -176,8 +176,10 @@ async def test_an_abort_can_be_called_again_after_a_time_out_c011(fake: FakeClus
         for _ in range(2):
             with pytest.raises(RequestTimedOutError):
                 await producer.abort()
-        with pytest.raises(IllegalStateError, match="ABORTING_TRANSACTION"):
+        with pytest.raises(RequestTimedOutError, match="still being aborted"):
             await producer.begin_transaction()
+        with pytest.raises(IllegalStateError, match="ABORTING_TRANSACTION: the abort is not ans"):
+            await producer.send("t", b"v", partition=0)
         fake.down = False
         await producer.abort()
         await producer.begin_transaction()
@@ -251,7 +253,7 @@ async def test_a_closed_producer_refuses_everything(fake: FakeCluster) -> None:
 async def test_a_flush_returns_at_once_when_the_transaction_can_only_be_aborted(
     fake: FakeCluster,
 ) -> None:
-    """What is on its way then may not be sent again: there is nothing to wait for."""
+    """A batch on its way then may not be sent again: there is nothing to wait for."""
     fake.then("Produce", Hold(asyncio.Event()), RefusePartition(InvalidRecordError("x")))
     async with open_client(fake) as client:
         producer = await begun(client)

@@ -5,12 +5,10 @@ from collections.abc import Callable
 import pytest
 from manager_harness import P0, P1, G, manager_in
 
-from aiosemel._producer.transaction_manager import EndTxn, TransactionManager
-from aiosemel._producer.transaction_states import (
-    Call,
-    State,
-    TransactionOutcome,
-)
+from aiosemel import TransactionOutcome
+from aiosemel._producer.transactions.end_requests import EndTxn
+from aiosemel._producer.transactions.transaction_manager import TransactionManager
+from aiosemel._producer.transactions.transaction_states import Call, State
 from aiosemel.errors import (
     ApplicationRecoverableError,
     IllegalStateError,

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 from manager_harness import manager_in
 
-from aiosemel._producer.transaction_manager import TransactionManager
-from aiosemel._producer.transaction_states import (
+from aiosemel._producer.transactions.transaction_manager import TransactionManager
+from aiosemel._producer.transactions.transaction_states import (
     TRANSITIONS,
     Call,
     Event,
@@ -111,9 +111,22 @@ def test_nothing_leads_out_of_the_fatal_state() -> None:
     assert TRANSITIONS[State.FATAL_ERROR] == {}
 
 
-def test_every_state_but_the_first_can_be_reached() -> None:
+def test_every_state_can_be_reached() -> None:
     reached = {state for steps in TRANSITIONS.values() for state in steps.values()}
-    assert reached == set(State) - {State.UNINITIALIZED}
+    assert reached == set(State)
+
+
+def test_an_outdated_producer_asks_with_another_number() -> None:
+    manager = TransactionManager("orders")
+    assert manager.init_transactions() == 1
+    outdated = [manager.is_outdated]
+    manager.initialized(7, 3)
+    manager.outdated()
+    outdated.append(manager.is_outdated)
+    assert manager.init_transactions() == 2
+    assert manager.init_transactions() == 2
+    manager.initialized(7, 4)
+    assert [*outdated, manager.is_outdated] == [False, True, False]
 
 
 @pytest.mark.parametrize("event", Event)

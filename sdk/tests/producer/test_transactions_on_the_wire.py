@@ -27,6 +27,7 @@ from aiosemel.errors import (
     IllegalStateError,
     InvalidConfigError,
     InvalidProducerEpochError,
+    InvalidRequestError,
     InvalidTransactionTimeoutError,
     NotCoordinatorError,
     RequestTimedOutError,
@@ -284,7 +285,7 @@ async def test_offsets_that_cannot_be_do_not_count(fake: FakeCluster) -> None:
     async with open_client(fake) as client:
         producer = await begun(client)
         for wrong in (-1 << 64, 1 << 63):
-            with pytest.raises(ValueError, match="out of range"):
+            with pytest.raises(InvalidRequestError, match=f"offset is {wrong}, not 0 to 92"):
                 await producer.send_offsets({TopicPartition("in", 0): wrong}, GROUP)
         await producer.send_offsets(OFFSETS, GROUP)
         await producer.commit()

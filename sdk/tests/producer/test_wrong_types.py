@@ -1,4 +1,4 @@
-"""What is no name, number or offset is refused at the call that gives it."""
+"""A call refuses a name, number or offset of a wrong type."""
 
 from collections.abc import Awaitable, Callable
 

@@ -8,20 +8,20 @@ from consumer_harness import client_of, pass_time
 from fake_cluster import FakeCluster
 from transform_harness import FakeTransactions, Fault, app_of
 
-from aiosemel.consumer_records import ConsumerRecord
+from aiosemel import (
+    ConsumerRecord,
+    Outputs,
+    TopicPartition,
+    TransactionAborted,
+    TransactionCommitted,
+    TransformStats,
+)
 from aiosemel.errors import (
     IllegalStateError,
     ProducerFencedError,
     RequestTimedOutError,
     TransactionOutcomeUnknownError,
     UnknownServerError,
-)
-from aiosemel.offsets import TopicPartition
-from aiosemel.transform_types import (
-    Outputs,
-    TransactionAborted,
-    TransactionCommitted,
-    TransformStats,
 )
 
 IN0 = TopicPartition("in", 0)

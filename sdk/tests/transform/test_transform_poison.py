@@ -8,22 +8,23 @@ from consumer_harness import client_of
 from fake_cluster import FakeCluster
 from transform_harness import HUGE, FakeTransactions, Fault, app_of
 
-from aiosemel._input import Input, Suspects
-from aiosemel.consumer_records import ConsumerRecord
+from aiosemel import (
+    ConsumerRecord,
+    OffsetAndMetadata,
+    OutputRecord,
+    Outputs,
+    RecordPoisoned,
+    TopicPartition,
+    TransactionAborted,
+    TransactionCommitted,
+)
+from aiosemel._transform.poison import Input, Suspects
 from aiosemel.errors import (
     IllegalStateError,
     KafkaStorageError,
     MessageTooLargeError,
     RequestTimedOutError,
     UnknownTopicOrPartitionError,
-)
-from aiosemel.offsets import OffsetAndMetadata, TopicPartition
-from aiosemel.transform_types import (
-    OutputRecord,
-    Outputs,
-    RecordPoisoned,
-    TransactionAborted,
-    TransactionCommitted,
 )
 
 Records = Sequence[ConsumerRecord]
@@ -74,7 +75,7 @@ async def skip(_record: ConsumerRecord, _error: Exception, _outputs: Outputs) ->
     pass
 
 
-# -- who is to blame -----------------------------------------------------------------------------
+# -- the record at fault ---------------------------------------------------------------------------
 
 
 async def test_a_handler_that_fails_once_is_given_its_records_again(fake: FakeCluster) -> None:
@@ -232,7 +233,7 @@ async def test_trouble_on_the_way_is_not_the_records_fault(
 
 
 async def test_an_output_that_is_refused_is_its_inputs_fault(fake: FakeCluster) -> None:
-    """Only the commit hears of it, for nobody awaits the delivery."""
+    """Only the commit gets the error, because no caller awaits the delivery."""
 
     async def handler(records: Records, outputs: Outputs) -> None:
         for record in records:

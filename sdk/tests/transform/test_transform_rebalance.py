@@ -10,14 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transform_harness import FakeTransactions, Fault, app_of
 
-from aiosemel.consumer_records import ConsumerRecord
+from aiosemel import ConsumerRecord, Outputs, TransactionAborted
 from aiosemel.errors import (
     GroupIdNotFoundError,
     SemelError,
     StaleMemberEpochError,
     UnknownMemberIdError,
 )
-from aiosemel.transform_types import Outputs, TransactionAborted
 from semel.common.v1.records_pb2 import Records as Columns
 from semel_runtime.testing.virtual_time import VirtualTimeLoop
 

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from semel_coordinator.controller.machine import (
     ControllerLimits,
     ControllerMachine,
@@ -10,9 +12,13 @@ from semel_coordinator.controller.machine import (
     NewTopic,
     Registration,
 )
-from semel_coordinator.controller.records import ClusterRecord, ControllerRecord
+from semel_coordinator.controller.machine.records import (
+    ClusterRecord,
+    ControllerRecord,
+    InstanceRecord,
+)
 from semel_runtime.claims import ClaimHistory, JournalClaim
-from semel_runtime.cluster.image import (
+from semel_runtime.cluster.metadata_image import (
     ClusterImage,
     Instance,
     Layout,
@@ -20,7 +26,7 @@ from semel_runtime.cluster.image import (
     ServiceRole,
     Topic,
 )
-from semel_runtime.cluster.topic_config import Overrides
+from semel_runtime.cluster.topic_options import Overrides
 from semel_runtime.machine import Result
 
 T = TypeVar("T")
@@ -61,12 +67,12 @@ class ControllerHarness:
         self.records: list[ControllerRecord] = []
         """What the last call wrote."""
         self.live: set[InstanceKey] = set()
-        """Who has registered lately."""
+        """The instances that have registered lately."""
         self._topics = 0
         self.run(self.machine.create_cluster(CLUSTER_ID, layout))
 
     def run(self, result: Result[T, ControllerRecord]) -> T:
-        """Replay what was decided."""
+        """Replay the decided records."""
         self.records = list(result.records)
         for record in self.records:
             self.machine.replay(len(self.journal), record)
@@ -98,6 +104,18 @@ class ControllerHarness:
         return self.run(
             self.machine.register_instance(registration, is_live=self.live.__contains__)
         )
+
+    def decommission_last(self, key: InstanceKey) -> None:
+        """Decommission the last instance of a role, which older releases accepted."""
+        known = next(
+            each
+            for _, each in self.machine.snapshot()
+            if isinstance(each, InstanceRecord)
+            and (each.instance.role, each.instance.instance_id) == key
+        )
+        instance = replace(known.instance, decommissioned=True)
+        record = replace(known, version=self.image.version + 1, instance=instance)
+        self.run(Result(None, [record]))
 
     def brokers(self, count: int) -> None:
         """Register the brokers 0 to ``count`` - 1."""

@@ -11,7 +11,7 @@ from semel_common.wire.methods import METADATA, REGISTER_INSTANCE, Method, Req, 
 from semel_coordinator.app import CoordinatorApp
 from semel_coordinator.config import CoordinatorSettings
 from semel_runtime.app import Environment
-from semel_runtime.cluster.image import Listener
+from semel_runtime.cluster.metadata_image import Listener
 from semel_runtime.testing.clock import ManualClock
 from semel_runtime.testing.journal import MemoryJournal
 from semel_runtime.testing.network import MemoryNetwork
@@ -25,7 +25,7 @@ def address_of(instance_id: int) -> str:
 
 
 class Coordinators:
-    """Coordinator instances that come and go; what is on their volumes stays."""
+    """Coordinator instances that come and go; their volumes stay."""
 
     def __init__(self) -> None:
         self.network = MemoryNetwork()

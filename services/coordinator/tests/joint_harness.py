@@ -98,7 +98,7 @@ class JointHarness(TransactionsHarness):
 
     def decided(self) -> dict[TransactionKey, DecidedTransaction]:
         """The transactions that wait for markers."""
-        return {each.key: each for each in self.machine.pending_markers()}
+        return {marker.key: marker for marker in self.machine.pending_markers()}
 
     def _end_joint(
         self, wrote: Wrote, name: JointName | None, end_id: str, *, commit: bool

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from semel_coordinator.config import CoordinatorSettings
-from semel_runtime.cluster.image import Layout
+from semel_runtime.cluster.metadata_image import Layout
 
 
 def settings(**given: int | str) -> CoordinatorSettings:

@@ -5,10 +5,10 @@ from controller_harness import CLUSTER_ID, LAYOUT
 
 from semel.coordinator.journal.v1.journal_pb2 import JournalRecord
 from semel_coordinator.controller.machine import ControllerLimits
-from semel_coordinator.machine import CoordinatorMachine, CoordinatorRecord
-from semel_coordinator.serde import CoordinatorSerde
+from semel_coordinator.coordinator_machine import CoordinatorMachine, CoordinatorRecord
+from semel_coordinator.record_serde import CoordinatorSerde
 from semel_coordinator.transactions.machine import CoordinatorEpoch, TransactionLimits
-from semel_runtime.cluster.image import ClusterImage, Instance, Listener, ServiceRole
+from semel_runtime.cluster.metadata_image import ClusterImage, Instance, Listener, ServiceRole
 from semel_runtime.machine import UnknownRecordError
 
 IMAGE = ClusterImage(

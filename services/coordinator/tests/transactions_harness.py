@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from semel.coordinator.journal.v1 import transactions_pb2 as journal
 from semel_common.ids import GroupId, Participant, TopicPartition
-from semel_coordinator.transactions import serde
+from semel_coordinator.transactions.journal import transaction_serde
 from semel_coordinator.transactions.machine import (
     InitProducerId,
     Inquiry,
@@ -18,8 +18,8 @@ from semel_coordinator.transactions.machine import (
     TransactionState,
     in_order,
 )
-from semel_runtime.cluster.copy import ClusterCopy
-from semel_runtime.cluster.image import (
+from semel_runtime.cluster.metadata_copy import ClusterCopy
+from semel_runtime.cluster.metadata_image import (
     ClusterImage,
     Instance,
     Layout,
@@ -99,11 +99,11 @@ class TransactionsSerde:
 
     def encode(self, record: TransactionsRecord) -> bytes:
         message = journal.TransactionsRecord()
-        serde.write(record, message)
+        transaction_serde.write(record, message)
         return message.SerializeToString()
 
     def decode(self, data: bytes) -> TransactionsRecord:
-        return serde.read(journal.TransactionsRecord.FromString(data))
+        return transaction_serde.read(journal.TransactionsRecord.FromString(data))
 
 
 class TransactionsHarness:
@@ -139,7 +139,7 @@ class TransactionsHarness:
         )
 
     def restart(self) -> None:
-        """Go on with what the journal has."""
+        """Go on from the journal."""
         self.machine = self.replayed(self.journal)
 
     def replayed(self, journal: Sequence[bytes]) -> TransactionsMachine:
@@ -271,7 +271,7 @@ class TransactionsHarness:
         """The states of an id's transactions that are not complete, the oldest first."""
         (described,) = self.run(self.machine.describe_transactions([transactional_id]))
         assert described.error is None, described.error
-        return [each.state for each in described.transactions]
+        return [transaction.state for transaction in described.transactions]
 
     def _end(
         self,

@@ -11,9 +11,9 @@ from semel_coordinator.transactions.machine import (
     TransactionLimits,
     TransactionsRecord,
 )
-from semel_runtime.cluster.image import ClusterImage, InternalPartition, PartitionLeader
+from semel_runtime.cluster.metadata_image import ClusterImage, InternalPartition, PartitionLeader
 from semel_runtime.machine import Result
-from semel_runtime.moving.state import PartitionMove
+from semel_runtime.moving.move_state import PartitionMove
 
 PARTITION_COUNT = 10
 PARTITION = partition_for_id("app", PARTITION_COUNT)

@@ -1,4 +1,4 @@
-"""Requests to the transactions' service: right ones, but for what a test gives."""
+"""Requests to the transactions' service: valid ones, with the fields that a test gives."""
 
 from google.protobuf.message import Message
 from transactions_harness import TIMEOUT_MS
@@ -15,7 +15,7 @@ async def ask(coordinator: Coordinator, request: Message) -> Message:
     """Give a request to the handler that is registered for it."""
     handlers = Handlers()
     coordinator.service.register(handlers)
-    (endpoint,) = (each for each in handlers if each.method.request is type(request))
+    (endpoint,) = (handler for handler in handlers if handler.method.request is type(request))
     return await endpoint.handler(request, CALL)
 
 

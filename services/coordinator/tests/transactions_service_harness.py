@@ -11,10 +11,11 @@ from transactions_harness import TIMEOUT_MS, TransactionsSerde, cluster_copy, im
 from semel.common.v1 import participants_pb2
 from semel.coordinator.v1 import cluster_pb2
 from semel.coordinator.v1 import transactions_pb2 as wire
-from semel_common.errors import SemelError, UnknownTopicIdError
+from semel_common.errors import SemelError, TopicNotFoundError, UnknownTopicIdError
 from semel_common.ids import GroupId, Participant, TopicPartition
 from semel_common.wire.methods import BROKER_WRITE_TXN_MARKERS, METADATA
 from semel_common.wire.status import to_value
+from semel_coordinator.controller.rpc.current_topics import PassedOnTopics
 from semel_coordinator.transactions.machine import (
     TransactionKey,
     TransactionLimits,
@@ -22,12 +23,12 @@ from semel_coordinator.transactions.machine import (
     TransactionsRecord,
 )
 from semel_coordinator.transactions.markers import MarkerOptions, MarkerSender
-from semel_coordinator.transactions.service import TransactionsService
-from semel_coordinator.transactions.wire import write_participants
-from semel_runtime.cluster.copy import ClusterCopy
+from semel_coordinator.transactions.rpc.participant_messages import write_participants
+from semel_coordinator.transactions.rpc.transaction_service import TransactionsService
+from semel_runtime.authentication.principal import Origin
+from semel_runtime.cluster.metadata_copy import ClusterCopy
 from semel_runtime.runner import Runner
 from semel_runtime.server.calls import Call, Handlers
-from semel_runtime.server.principal import Origin
 from semel_runtime.testing.clock import ManualClock
 from semel_runtime.testing.journal import MemoryJournal
 from semel_runtime.testing.network import MemoryNetwork
@@ -99,6 +100,8 @@ class FakeController:
         self.topic_ids = set(topic_ids)
         self.asked: list[list[str]] = []
         self.silent_about: set[str] = set()
+        self.names: dict[str, str] = {}
+        """The ids of topics by name."""
         self.handlers = Handlers()
         self.handlers.add(METADATA, self.metadata)
 
@@ -108,6 +111,10 @@ class FakeController:
         """Answer as the controller does."""
         self.asked.append(list(request.topic_ids))
         response = cluster_pb2.MetadataResponse()
+        for name in request.topics:
+            topic = response.topics.add(name=name, topic_id=self.names.get(name, ""))
+            if name not in self.names:
+                topic.error.CopyFrom(to_value(TopicNotFoundError(f"no topic is named {name!r}")))
         for topic_id in request.topic_ids:
             if topic_id in self.silent_about:
                 continue
@@ -238,6 +245,9 @@ class Cluster:
             runner=runner,
             machine=machine,
             cluster=cluster,
+            topics_now=PassedOnTopics(
+                cluster, self.network, listener="default", timeout_ms=TIMEOUT_MS
+            ),
             markers=markers,
             clock=self.clock,
             limits=limits,

@@ -190,7 +190,7 @@ def aborted_by_an_operator(harness: TransactionsHarness) -> TransactionKey:
 
 
 def answer_of(request: Callable[[], str]) -> str:
-    """Return the answer in a few words, or the error with what it tells."""
+    """Return the answer in a few words, or the error with its details."""
     try:
         return request()
     except SemelError as error:

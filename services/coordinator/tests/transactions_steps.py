@@ -83,7 +83,7 @@ steps: st.SearchStrategy[Step] = st.one_of(
     st.builds(lambda name, shift: lambda h: h.complete(key_of(h, name, shift)), ids, shifts),
     st.builds(
         lambda count: (
-            lambda h: h.complete(*(each.key for each in h.machine.pending_markers()[:count]))
+            lambda h: h.complete(*(marker.key for marker in h.machine.pending_markers()[:count]))
         ),
         st.integers(1, 3),
     ),
@@ -96,4 +96,4 @@ steps: st.SearchStrategy[Step] = st.one_of(
 
 def told(machine: TransactionsMachine) -> list[tuple[TransactionKey, list[Participant]]]:
     """Whose markers are to be written, and to whom, in their order."""
-    return [(each.key, list(each.participants)) for each in machine.pending_markers()]
+    return [(marker.key, list(marker.participants)) for marker in machine.pending_markers()]

@@ -5,6 +5,7 @@ from typing import TypeVar
 
 from semel_common.errors import SemelError
 from semel_common.ids import GroupId, InternalTopic, TopicPartition, partition_for_id
+from semel_group.journal import GroupSerde
 from semel_group.machine import GroupLimits, GroupMachine
 from semel_group.machine.records import Record
 from semel_group.machine.values import (
@@ -27,8 +28,7 @@ from semel_group.machine.values import (
     TransactionResult,
     TxnMarker,
 )
-from semel_group.serde import GroupSerde
-from semel_runtime.cluster.image import (
+from semel_runtime.cluster.metadata_image import (
     ClusterImage,
     Instance,
     InternalPartition,
@@ -129,7 +129,7 @@ class GroupHarness:
         self.topics(self._named)
 
     def run(self, result: Result[T, Record]) -> T:
-        """Write and replay what was decided."""
+        """Write and replay the decided records."""
         for record in result.records:
             written = self._serde.decode(self._serde.encode(record))
             assert written == record
@@ -138,7 +138,7 @@ class GroupHarness:
         return result.response
 
     def written(self, since: int) -> list[Record]:
-        """Return what was written from a journal offset on."""
+        """Return the records written from a journal offset on."""
         return self.journal[since:]
 
     def topics(self, topics: Mapping[str, int]) -> None:
@@ -168,6 +168,7 @@ class GroupHarness:
         member_id: str,
         *topics: str,
         instance_id: str = "",
+        takes_over: bool = False,
         assignor: str = "",
         group_id: str = GROUP,
     ) -> HeartbeatAnswer:
@@ -179,11 +180,12 @@ class GroupHarness:
             owned=(),
             timeout_ms=60_000,
             instance_id=instance_id,
+            takes_over=takes_over,
             assignor=assignor,
             group_id=group_id,
         )
 
-    def heartbeat(
+    def heartbeat(  # noqa: PLR0913 - what a heartbeat says, all of it named
         self,
         member_id: str,
         epoch: int | None = None,
@@ -192,7 +194,10 @@ class GroupHarness:
         topics: Collection[str] | None = None,
         timeout_ms: int | None = None,
         instance_id: str = "",
+        takes_over: bool = False,
         assignor: str = "",
+        overdue: Collection[TopicPartition] = (),
+        is_back: bool = False,
         group_id: str = GROUP,
     ) -> HeartbeatAnswer:
         """Let a member speak, at the epoch that it was given last unless another is said."""
@@ -202,10 +207,13 @@ class GroupHarness:
             member_id=member_id,
             member_epoch=spoken,
             instance_id=instance_id,
+            takes_over=takes_over,
             rebalance_timeout_ms=timeout_ms,
             subscribed_topics=None if topics is None else frozenset(topics),
             owned=None if owned is None else frozenset(owned),
             server_assignor=assignor,
+            overdue=frozenset(overdue),
+            is_back=is_back,
             arrived_ms=self.now_ms,
         )
         answer = self.run(self.machine.consumer_group_heartbeat(heartbeat))
@@ -414,7 +422,7 @@ def txn_marker(
 
 def codes(offsets: Iterable[FetchedOffset | RefusedOffset | RefusedMarker]) -> list[str]:
     """Return the error of each, or an empty text."""
-    return [each.error.code.name if each.error else "" for each in offsets]
+    return [offset.error.code.name if offset.error else "" for offset in offsets]
 
 
 def rebuilt(

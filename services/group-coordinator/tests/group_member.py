@@ -70,7 +70,7 @@ class ClientMember:
             self.target = frozenset(answer.assignment)
 
     def move(self, *, at_most: int = 1_000) -> None:
-        """Give up what is not in the target; once there is nothing such, take what is new."""
+        """Give up partitions that are not in the target; once there are none, take the new ones."""
         revoked = sorted(self.owned - self.target)[:at_most]
         taken = [] if revoked else sorted(self.target - self.owned)[:at_most]
         self.owned = (self.owned - frozenset(revoked)) | frozenset(taken)

@@ -18,7 +18,7 @@ from semel_common.wire.methods import Method, Req, Res
 from semel_group.app import GroupApp
 from semel_group.config import GroupSettings
 from semel_runtime.app import Environment
-from semel_runtime.cluster.image import Listener
+from semel_runtime.cluster.metadata_image import Listener
 from semel_runtime.server.calls import Call, Handlers
 from semel_runtime.testing.controller import ScriptedController
 from semel_runtime.testing.journal import MemoryJournal
@@ -81,10 +81,12 @@ class Coordinators:
         ) -> transactions.InquireTransactionsResponse:
             del call
             assert request.cluster_id == CLUSTER_ID
-            self.inquiries += [(coordinator, each.producer_epoch) for each in request.inquiries]
+            self.inquiries += [
+                (coordinator, inquiry.producer_epoch) for inquiry in request.inquiries
+            ]
             if coordinator in self.silent:
                 await asyncio.Event().wait()
-            answers = [self.answer(each) for each in request.inquiries]
+            answers = [self.answer(inquiry) for inquiry in request.inquiries]
             return transactions.InquireTransactionsResponse(answers=answers)
 
         return inquire
@@ -142,8 +144,8 @@ class GroupService:
         )
         response = await self.call(methods.FETCH_OFFSETS, request)
         return [
-            each.error.message if each.HasField("error") else each.committed_offset
-            for each in response.offsets
+            offset.error.message if offset.HasField("error") else offset.committed_offset
+            for offset in response.offsets
         ]
 
     async def marker(
@@ -195,7 +197,7 @@ async def running(
     instance_id = values.get("instance_id", 0)
     address = address_of(instance_id)
     environment = Environment(
-        journal=MemoryJournal(volume),
+        journal=MemoryJournal(volume, disk_reserve_bytes=100),
         connector=network,
         clock=LoopClock(),
         random=Random(volume.content.epoch),

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from group_harness import GROUP, GroupHarness, orders
 
 from semel_common.ids import partition_for_id
+from semel_group.journal import GroupSerde
 from semel_group.machine import GroupMachine
 from semel_group.machine.records import OffsetCommitted, Record
-from semel_group.serde import GroupSerde
-from semel_runtime.cluster.image import PartitionLeader
-from semel_runtime.moving.state import PartitionMove
+from semel_runtime.cluster.metadata_image import PartitionLeader
+from semel_runtime.moving.move_state import PartitionMove
 
 PARTITION = partition_for_id(GROUP, 50)
 MOVING = PartitionLeader(0, 0, moving_to=1)
@@ -58,7 +58,7 @@ class Pair:
 
 
 def known_of(machine: GroupMachine) -> tuple[object, ...]:
-    """Return all that is known of the group, without places in the journal but for their order."""
+    """Return the whole state of the group; of places in the journal, only their order."""
     members = machine.membership.groups.get(GROUP)
     offsets = machine.offsets.group(GROUP)
     committed = [(place, 0, each.partition) for place, each in offsets.committed.values()]
@@ -66,7 +66,7 @@ def known_of(machine: GroupMachine) -> tuple[object, ...]:
         (place, 1, partition)
         for pending in offsets.pending.values()
         for place, commit in pending.commits
-        for partition in (each.partition for each in commit.offsets)
+        for partition in (offset.partition for offset in commit.offsets)
     ]
     return (
         members and (members.group, members.members, members.holders, members.subscribers),

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semel_common.ids import TopicPartition
-from semel_group.machine.membership.assign_range import assign_range
 from semel_group.machine.membership.assignment import Target
 from semel_group.machine.membership.assignor import preferred_assignor
+from semel_group.machine.membership.range_assignor import assign_range
 
 SUBSCRIPTIONS = st.dictionaries(
     st.sampled_from("abcdef"), st.frozensets(st.sampled_from("xyz")), max_size=6

@@ -46,7 +46,7 @@ class Run:
     # -- the producer and its coordinator ---------------------------------------------------------
 
     def commit_offsets(self) -> None:
-        """Commit offsets; what was sent may arrive at any time, and again.
+        """Commit offsets; each request may arrive at any time, and again.
 
         Without an answer, the producer sends nothing more in this transaction, and aborts it.
         """

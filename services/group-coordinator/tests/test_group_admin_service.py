@@ -15,7 +15,8 @@ def commit(*partitions: int) -> wire.CommitOffsetsRequest:
     topic = wire.OffsetCommitTopic(
         topic="orders",
         partitions=[
-            wire.OffsetCommitPartition(partition=each, committed_offset=5) for each in partitions
+            wire.OffsetCommitPartition(partition=partition, committed_offset=5)
+            for partition in partitions
         ],
     )
     return wire.CommitOffsetsRequest(group_id=GROUP, member_epoch=-1, topics=[topic])
@@ -31,14 +32,14 @@ async def test_offsets_and_groups_are_deleted_each_for_itself() -> None:
     async with cluster_in_memory() as service:
         await service.call(methods.COMMIT_OFFSETS, commit(0, 1))
         answer = await service.call(methods.DELETE_OFFSETS, deletion(0, 9))
-        assert [each.partition for each in answer.errors] == [9]
+        assert [error.partition for error in answer.errors] == [9]
         everything = wire.FetchOffsetsRequest(group_id=GROUP, all_partitions=True)
         fetched = await service.call(methods.FETCH_OFFSETS, everything)
-        assert [each.partition for each in fetched.offsets] == [1]
+        assert [offset.partition for offset in fetched.offsets] == [1]
         deleted = await service.call(
             methods.DELETE_GROUPS, wire.DeleteGroupsRequest(group_ids=[GROUP, "nobody's"])
         )
-        assert [each.error.code for each in deleted.groups] == [
+        assert [group.error.code for group in deleted.groups] == [
             ErrorCode.ERROR_CODE_UNSPECIFIED,
             ErrorCode.ERROR_CODE_GROUP_ID_NOT_FOUND,
         ]
@@ -56,7 +57,7 @@ async def test_offsets_expire_by_themselves() -> None:
         await service.call(methods.COMMIT_OFFSETS, commit(0, 1))
         await after(50_000)
         listed = await service.call(methods.LIST_GROUPS, wire.ListGroupsRequest())
-        assert [each.group_id for each in listed.groups] == [GROUP]
+        assert [group.group_id for group in listed.groups] == [GROUP]
         await after(25_000)
         listed = await service.call(methods.LIST_GROUPS, wire.ListGroupsRequest())
         assert not listed.groups

@@ -1,4 +1,4 @@
-"""What groups forget, when they are told to and by themselves: and what they never do."""
+"""The state that groups forget, on request and by themselves, and the state that they keep."""
 
 import pytest
 from group_harness import (

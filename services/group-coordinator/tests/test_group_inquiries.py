@@ -1,4 +1,4 @@
-"""Nobody waits for ever for the offsets of a transaction that nobody ends (protocol.md, 6)."""
+"""No call waits for ever for the offsets of a transaction without an end (protocol.md, 6)."""
 
 from group_harness import PRODUCER_ID
 from group_service import (

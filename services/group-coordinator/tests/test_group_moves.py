@@ -29,9 +29,9 @@ from semel_common.errors import (
 from semel_common.ids import partition_for_id
 from semel_group.machine.records import GroupDeleted
 from semel_group.machine.values import Committer
-from semel_runtime.cluster.image import PartitionLeader
+from semel_runtime.cluster.metadata_image import PartitionLeader
 from semel_runtime.machine import Result
-from semel_runtime.moving.state import PartitionMove
+from semel_runtime.moving.move_state import PartitionMove
 from semel_runtime.participant.inquiry import InquiryOutcome
 from semel_runtime.testing.plain import plain
 
@@ -76,7 +76,7 @@ def answers(group: GroupHarness) -> list[object]:
         lambda it: it.run(it.machine.participants()),
         lambda it: list(it.machine.standing()),
     ]
-    return [outcome(group, each) for each in questions]
+    return [outcome(group, question) for question in questions]
 
 
 @settings(max_examples=150)

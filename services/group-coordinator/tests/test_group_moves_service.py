@@ -1,4 +1,4 @@
-"""A group moves between two whole group coordinators, whatever is lost on the way."""
+"""A group moves between two whole group coordinators, whatever messages are lost."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -31,7 +31,7 @@ from semel_common.errors import (
 from semel_common.ids import InternalTopic
 from semel_common.wire import methods
 from semel_common.wire.methods import COMPLETE_PARTITION_REASSIGNMENT, HAND_OVER_GROUPS, Method
-from semel_runtime.cluster.image import Instance, Listener, PartitionLeader, ServiceRole
+from semel_runtime.cluster.metadata_image import Instance, Listener, PartitionLeader, ServiceRole
 from semel_runtime.server.calls import Call, Handlers
 from semel_runtime.testing.network import Decide, Fault, MemoryNetwork
 from semel_runtime.testing.virtual_time import after, in_virtual_time
@@ -128,7 +128,7 @@ async def _write(service: GroupService) -> None:
 
 
 async def _check(service: GroupService) -> None:
-    """What was written is there, and the member and the open transaction go on."""
+    """The offsets are there, and the member and the open transaction go on."""
     assert await service.fetch(0, 1) == [3, 3]
     (unstable,) = await service.fetch(0, require_stable=True)
     assert "open transactions may move partition 0" in str(unstable)
@@ -203,7 +203,7 @@ async def test_what_is_whole_needs_the_old_leader_no_more() -> None:
         async with cluster.member(0) as old:
             await _write(old)
             cluster.announce(MOVING)
-            while not any(each.whole for each in new.app._machine.moves.arrivals()):
+            while not any(arrival.whole for arrival in new.app._machine.moves.arrivals()):
                 await after(1)
             assert cluster.completions == 0
         await _until_served(new)

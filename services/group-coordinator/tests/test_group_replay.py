@@ -1,4 +1,4 @@
-"""What was written makes the same machine again, from any prefix and from any snapshot."""
+"""The records make the same machine again, from any prefix and from any snapshot."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -50,7 +50,7 @@ def txn_commit(
 
 
 def remove(number: int) -> Command:
-    removed = [OffsetRemoved(group_id=GROUP, partition=each) for each in orders(number)]
+    removed = [OffsetRemoved(group_id=GROUP, partition=order) for order in orders(number)]
     return lambda group: group.run(Result(None, removed))
 
 

@@ -6,7 +6,6 @@ from group_harness import orders
 from semel.common.v1 import participants_pb2 as participants
 from semel.group.v1 import group_pb2 as wire
 from semel_common.errors import InvalidGroupIdError, InvalidRequestError
-from semel_group import requests
 from semel_group.machine.values import (
     Committer,
     GroupState,
@@ -15,6 +14,7 @@ from semel_group.machine.values import (
     TopicName,
     TransactionResult,
 )
+from semel_group.rpc import requests
 
 INT64_MAX = (1 << 63) - 1
 
@@ -94,10 +94,10 @@ def test_nothing_is_not_the_same_as_absent() -> None:
             {"owned": owned("t", *range(100_001))},
             "owned.topics.partitions has 100001 entries",
         ),
-        ({"member_epoch": 0}, "rebalance_timeout_ms is 0: who joins must give one"),
+        ({"member_epoch": 0}, "rebalance_timeout_ms is 0: a member that joins must give one"),
         (
             {"member_epoch": 0, "rebalance_timeout_ms": 1},
-            "subscription is absent: who joins must give one",
+            "subscription is absent: a member that joins must give one",
         ),
         (
             {
@@ -106,7 +106,20 @@ def test_nothing_is_not_the_same_as_absent() -> None:
                 "subscription": wire.Subscription(),
                 "owned": owned("t", 1),
             },
-            "owned has 1 partitions: who joins owns none",
+            "owned has 1 partitions: a member that joins owns none",
+        ),
+        (
+            {
+                "member_epoch": 0,
+                "rebalance_timeout_ms": 1,
+                "subscription": wire.Subscription(),
+                "takes_over": True,
+            },
+            "takes_over is set with member_epoch 0 and instance_id ''",
+        ),
+        (
+            {"member_epoch": 3, "instance_id": "s", "takes_over": True},
+            "takes_over is set with member_epoch 3",
         ),
     ],
 )

@@ -5,6 +5,7 @@ from group_harness import GROUP, image, orders, partitions
 
 from semel.group.journal.v1.journal_pb2 import JournalRecord
 from semel_common.ids import TopicPartition
+from semel_group.journal import GroupSerde
 from semel_group.machine.records import (
     ConsumerGroup,
     GroupDeleted,
@@ -24,7 +25,6 @@ from semel_group.machine.records import (
     TransactionNeverGiven,
     TxnOffsetsCommitted,
 )
-from semel_group.serde import GroupSerde
 from semel_runtime.machine import UnknownRecordError
 from semel_runtime.participant.coordinator_epochs import CoordinatorEpochSeen
 

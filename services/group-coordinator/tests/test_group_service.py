@@ -25,8 +25,8 @@ from semel_common.errors import (
     UnknownMemberIdError,
 )
 from semel_common.wire import methods
+from semel_runtime.authentication.principal import Origin
 from semel_runtime.server.calls import Call
-from semel_runtime.server.principal import Origin
 from semel_runtime.testing.network import MemoryNetwork
 from semel_runtime.testing.virtual_time import VirtualTimeLoop, after, in_virtual_time
 from semel_runtime.testing.volume import MemoryVolume
@@ -68,7 +68,8 @@ async def test_members_are_asked_to_speak_more_often_while_they_wait() -> None:
         assert (await service.heartbeat("a", 0)).heartbeat_interval_ms == 5_000
         assert (await service.heartbeat("b", 0)).heartbeat_interval_ms == 500
         assert (await service.heartbeat("a", 1, 0, 1, 2, 3)).heartbeat_interval_ms == 500
-        assert (await service.heartbeat("a", 2, 0, 1)).heartbeat_interval_ms == 5_000
+        b_is_late_in_ms = (await service.heartbeat("a", 2, 0, 1)).heartbeat_interval_ms
+        assert b_is_late_in_ms == 500 + 500
 
 
 @in_virtual_time
@@ -80,6 +81,14 @@ async def test_intervals_are_settings() -> None:
     async with cluster_in_memory(**intervals) as service:
         assert (await service.heartbeat("a", 0)).heartbeat_interval_ms == 50
         assert (await service.heartbeat("b", 0)).heartbeat_interval_ms == 50
+
+
+@in_virtual_time
+async def test_answer_to_a_heartbeat_says_how_long_the_group_waits_for_the_next() -> None:
+    async with cluster_in_memory() as service:
+        assert (await service.heartbeat("a", 0)).session_timeout_ms == 45_000
+    async with cluster_in_memory(group_consumer_session_timeout_ms=9_000) as service:
+        assert (await service.heartbeat("a", 0)).session_timeout_ms == 9_000
 
 
 @in_virtual_time
@@ -145,7 +154,7 @@ async def test_every_group_that_refused_a_marker_is_named() -> None:
             request = participants.WriteTxnMarkersRequest(cluster_id="cluster", markers=[marker])
             response = await service.call(methods.GROUP_WRITE_TXN_MARKERS, request)
             (result,) = response.results
-            assert [each.participant.group_id for each in result.errors] == expected
+            assert [error.participant.group_id for error in result.errors] == expected
 
 
 @in_virtual_time
@@ -174,11 +183,11 @@ async def test_groups_are_listed_and_described() -> None:
         assert unknown.error.code == errors.ERROR_CODE_GROUP_ID_NOT_FOUND
         assert group.state == wire.GROUP_STATE_STABLE
         assert (group.group_epoch, group.assignor) == (2, "uniform")
-        assert [each.member_id for each in group.members] == ["a", "b"]
+        assert [member.member_id for member in group.members] == ["a", "b"]
         assert list(group.members[1].assignment[0].partitions) == [2, 3]
         (pending,) = group.pending
         assert (pending.producer_id, pending.producer_epoch) == (PRODUCER_ID, 0)
-        assert [each.committed_offset for each in pending.topics[0].partitions] == [8, 7]
+        assert [partition.committed_offset for partition in pending.topics[0].partitions] == [8, 7]
 
 
 @in_virtual_time
@@ -282,9 +291,9 @@ async def test_a_restart_forgets_nothing() -> None:
         await second.marker(COMMIT, epoch=1)
         assert await second.fetch(1, require_stable=True) == [9]
         assert not (await second.heartbeat("b", 2, 2, 3)).HasField("assignment")
-    claims = [each.claim_epoch for each in coordinators.controller.registrations]
+    claims = [registration.claim_epoch for registration in coordinators.controller.registrations]
     assert claims == [1, 2]
-    assert {each.role for each in coordinators.controller.registrations} == {
+    assert {registration.role for registration in coordinators.controller.registrations} == {
         cluster.SERVICE_ROLE_GROUP_COORDINATOR
     }
     assert volume.content.cluster_id == "cluster"
@@ -307,12 +316,17 @@ async def test_offsets_of_deleted_topics_are_forgotten() -> None:
 
 
 @in_virtual_time
-async def test_markers_and_expiry_go_on_when_the_disk_is_nearly_full() -> None:
+async def test_members_markers_and_expiry_go_on_when_the_disk_is_nearly_full() -> None:
     async with cluster_in_memory(group_consumer_session_timeout_ms=10_000) as service:
         await two_members(service)
-        service.volume.free_bytes = -1
+        service.volume.free_bytes = 1
+        commit = wire.CommitOffsetsRequest(
+            group_id="readers", member_epoch=-1, topics=[commit_topic({0: 1})]
+        )
         with pytest.raises(ThrottlingQuotaExceededError):
-            await service.heartbeat("c", 0)
+            await service.call(methods.COMMIT_OFFSETS, commit)
+        await service.heartbeat("c", 0)
+        await service.heartbeat("c", -1)
         await service.marker(ABORT)
         await after(12_000)
         with pytest.raises(UnknownMemberIdError):
@@ -330,7 +344,7 @@ async def test_a_failed_journal_ends_the_service() -> None:
 
 @in_virtual_time
 async def test_a_member_whose_client_went_away_while_it_joined_expires() -> None:
-    """The journal has the member, although nobody was told."""
+    """The journal has the member, although no member was told."""
     async with cluster_in_memory() as service:
         endpoint = service.app.handlers.find(methods.CONSUMER_GROUP_HEARTBEAT.path)
         assert endpoint is not None

@@ -7,12 +7,12 @@ from functools import partial
 
 from group_harness import image, new_offsets
 
+from semel_group.journal import GroupSerde
+from semel_group.loops.metadata_updates import MetadataTaker
+from semel_group.loops.offset_retention import OffsetRetention
 from semel_group.machine import GroupLimits, GroupMachine
 from semel_group.machine.records import Record
 from semel_group.machine.values import Committer
-from semel_group.metadata import MetadataTaker
-from semel_group.retention import OffsetRetention
-from semel_group.serde import GroupSerde
 from semel_runtime.journal import Journal
 from semel_runtime.runner import Runner
 from semel_runtime.testing.clock import ManualClock

@@ -5,8 +5,8 @@ from group_harness import ABORT, COMMIT, GROUP, PRODUCER_ID, GroupHarness
 
 from semel_common.errors import InvalidProducerEpochError
 from semel_common.ids import GroupId
-from semel_runtime.participant.expiry import IdleProducer
 from semel_runtime.participant.inquiry import InquiryOutcome
+from semel_runtime.participant.producer_expiry import IdleProducer
 
 DAY_MS = 86_400_000
 

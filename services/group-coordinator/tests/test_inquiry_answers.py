@@ -1,4 +1,4 @@
-"""Which transactions are asked about, and what the answers do (protocol.md, section 6)."""
+"""The transactions of inquiries, and the effect of the answers (protocol.md, section 6)."""
 
 import pytest
 from group_harness import ABORT, COMMIT, GROUP, PRODUCER_ID, GroupHarness, orders

@@ -1,4 +1,4 @@
-"""Lags are asked of the leaders; who does not answer makes those of others no less known."""
+"""Lags come from the leaders; a leader that does not answer hides only its own."""
 
 import asyncio
 
@@ -11,9 +11,15 @@ from semel_common.errors import KafkaStorageError, UnknownTopicIdError
 from semel_common.ids import TopicPartition
 from semel_common.wire.methods import COUNT_RECORDS
 from semel_common.wire.status import to_value
-from semel_group.lag import LagOptions, LagWatch, Position
+from semel_group.loops.consumer_lag import LagOptions, LagWatch, Position
 from semel_group.machine.values import Committer
-from semel_runtime.cluster.image import Instance, Listener, PartitionLeader, ServiceRole, Topic
+from semel_runtime.cluster.metadata_image import (
+    Instance,
+    Listener,
+    PartitionLeader,
+    ServiceRole,
+    Topic,
+)
 from semel_runtime.server.calls import Call, Handlers
 from semel_runtime.testing.network import MemoryNetwork
 
@@ -37,12 +43,14 @@ class ScriptedBroker:
         assert request.isolation_level == broker.ISOLATION_LEVEL_READ_COMMITTED
         if self.failing:
             raise KafkaStorageError("journal failed")
-        self.asked += [each.partition for each in request.partitions]
+        self.asked += [partition.partition for partition in request.partitions]
         response = broker.CountRecordsResponse()
-        for each in request.partitions:
-            result = response.partitions.add(record_count=10 - each.from_offset)
-            result.next_offset, result.end_offset = (50, 80) if each.partition == 1 else (80, 80)
-            if each.partition == 2:
+        for partition in request.partitions:
+            result = response.partitions.add(record_count=10 - partition.from_offset)
+            result.next_offset, result.end_offset = (
+                (50, 80) if partition.partition == 1 else (80, 80)
+            )
+            if partition.partition == 2:
                 result.error.CopyFrom(to_value(UnknownTopicIdError("gone")))
         return response
 

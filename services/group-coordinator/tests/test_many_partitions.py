@@ -8,7 +8,7 @@ from group_harness import GROUP, PRODUCER_ID, START_MS, GroupHarness
 
 from semel_common.errors import InvalidRequestError
 from semel_common.ids import TopicPartition
-from semel_group.machine.commits import distinct
+from semel_group.machine.offset_commits import distinct
 from semel_group.machine.records import OffsetCommitted, TxnOffsetsCommitted
 from semel_group.machine.values import Committer, NamedPartition, TopicName
 
@@ -101,7 +101,7 @@ def test_what_is_refused_holds_on_to_nothing_that_it_was_decided_with() -> None:
     )
     refused = [
         *(each.error for each in harness.commit({99: 1}, Committer(group_id="other"))),
-        *(each.error for each in fetched.offsets),
+        *(offset.error for offset in fetched.offsets),
         *(each.error for each in harness.run(machine.delete_offsets(GROUP, unknown))),
         *harness.run(machine.delete_groups([GROUP])),
     ]

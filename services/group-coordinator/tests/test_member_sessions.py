@@ -1,10 +1,10 @@
-"""Who is silent or slow for too long loses its partitions; nobody loses them for anything else."""
+"""A member that is silent or slow for too long loses its partitions; nothing else takes them."""
 
 import pytest
 from group_harness import GROUP
 
+from semel_group.loops.session_timeouts import MemberSessions
 from semel_group.machine.values import HeartbeatAnswer, MemberKey
-from semel_group.sessions import MemberSessions
 
 A, B = MemberKey(GROUP, "a"), MemberKey(GROUP, "b")
 

@@ -1,4 +1,4 @@
-"""CommitOffsets and FetchOffsets: who may move a group, and what it is told."""
+"""CommitOffsets and FetchOffsets: the callers that may move a group, and the answers."""
 
 import pytest
 from group_harness import COMMIT, GROUP, PRODUCER_ID, GroupHarness, codes, orders
@@ -58,7 +58,7 @@ def test_offsets_that_are_refused_do_not_hold_up_the_others(group: GroupHarness)
         "UNKNOWN_TOPIC_ID",
         "OFFSET_METADATA_TOO_LARGE",
     ]
-    assert [each.committed_offset for each in group.fetch(0, 1, 2, 3).offsets] == [1, -1, -1, 1]
+    assert [offset.committed_offset for offset in group.fetch(0, 1, 2, 3).offsets] == [1, -1, -1, 1]
 
 
 def test_a_partition_with_two_offsets_is_refused(group: GroupHarness) -> None:
@@ -207,7 +207,7 @@ def test_an_epoch_from_the_future_is_refused(group: GroupHarness) -> None:
 
 
 def test_a_group_that_nobody_knows_has_no_offsets(group: GroupHarness) -> None:
-    assert [each.committed_offset for each in group.fetch(0, 3).offsets] == [-1, -1]
+    assert [offset.committed_offset for offset in group.fetch(0, 3).offsets] == [-1, -1]
     assert group.fetch().offsets == ()
 
 
@@ -229,7 +229,7 @@ def test_names_and_ids_of_topics_are_both_answered(group: GroupHarness) -> None:
 
 def test_all_offsets_of_a_group_come_in_order(group: GroupHarness) -> None:
     group.commit({2: 7, 0: 5})
-    assert [(each.partition, each.committed_offset) for each in group.fetch().offsets] == [
+    assert [(offset.partition, offset.committed_offset) for offset in group.fetch().offsets] == [
         (0, 5),
         (2, 7),
     ]
@@ -241,9 +241,9 @@ def test_pending_offsets_are_unstable_for_their_partitions_only(group: GroupHarn
     group.txn_commit({0: 8})
     fetched = group.fetch(0, 1, stable=True)
     assert codes(fetched.offsets) == ["UNSTABLE_OFFSET_COMMIT", ""]
-    assert [each.committed_offset for each in fetched.offsets] == [-1, 6]
+    assert [offset.committed_offset for offset in fetched.offsets] == [-1, 6]
     assert fetched.unstable == {OpenTransactionAt(GroupId(GROUP), PRODUCER_ID, 0)}
-    assert [each.committed_offset for each in group.fetch(0, 1).offsets] == [5, 6]
+    assert [offset.committed_offset for offset in group.fetch(0, 1).offsets] == [5, 6]
 
 
 def test_pending_offsets_are_unstable_among_all_offsets_too(group: GroupHarness) -> None:
@@ -254,7 +254,7 @@ def test_pending_offsets_are_unstable_among_all_offsets_too(group: GroupHarness)
     fetched = group.fetch(stable=True)
     assert codes(fetched.offsets) == ["UNSTABLE_OFFSET_COMMIT", ""]
     assert len(fetched.unstable) == 2
-    assert [each.partition for each in group.fetch().offsets] == [1]
+    assert [offset.partition for offset in group.fetch().offsets] == [1]
 
 
 def test_only_a_current_member_reads_as_a_member(group: GroupHarness) -> None:

@@ -1,4 +1,5 @@
-"""Whatever is lost, late or repeated: nobody uses what another holds, and everybody arrives.
+"""With lost, late or repeated messages, no member uses another's partition, and all reach their
+target.
 
 The machine is driven by clients of which nothing is assumed but that each waits for one answer at a
 time and does as it is told. A seed decides what happens; a failure names it.

@@ -1,7 +1,7 @@
 """Static members: an instance id belongs to one member at a time, and its share waits for it."""
 
 import pytest
-from group_harness import GROUP, GroupHarness, codes, orders
+from group_harness import GROUP, GroupHarness, codes, orders, partitions
 
 from semel_common.errors import (
     FencedInstanceIdError,
@@ -57,6 +57,36 @@ def test_the_same_member_may_come_back_too(group: GroupHarness) -> None:
 def test_an_instance_id_in_use_is_not_released(group: GroupHarness) -> None:
     with pytest.raises(UnreleasedInstanceIdError, match="'s' belongs to member 's1'"):
         group.join("s2", instance_id="s")
+
+
+def test_a_member_that_takes_over_has_the_share_of_the_killed_one_at_once(
+    group: GroupHarness,
+) -> None:
+    """It has not left: it was killed, and its session goes on."""
+    old, epoch = group.member("s1"), group.epoch("s1")
+    answer = group.join("s2", instance_id="s", takes_over=True)
+    assert answer.member_epoch == epoch
+    assert answer.assignment == tuple(sorted(orders(2, 3)))
+    assert answer.settled
+    assert group.join("s2", instance_id="s", takes_over=True) == answer
+    assert group.heartbeat("a", owned=orders(0, 1)).settled
+    with pytest.raises(FencedInstanceIdError, match="another process has joined"):
+        group.heartbeat("s1", old.member_epoch, owned=orders(2, 3), instance_id="s")
+    with pytest.raises(UnknownMemberIdError):
+        group.commit({2: 5}, old)
+
+
+def test_a_member_that_takes_over_may_read_other_topics(group: GroupHarness) -> None:
+    group.topics({"orders": 4, "income": 2})
+    answer = group.join("s2", "income", instance_id="s", takes_over=True)
+    assert answer.assignment == tuple(sorted(partitions("income", 0, 1)))
+    assert "s1" not in group.machine.membership.groups[GROUP].members
+    assert group.heartbeat("a", owned=orders(0, 1)).assignment == tuple(sorted(orders(0, 1, 2, 3)))
+
+
+def test_a_member_takes_nothing_over_that_nobody_has(group: GroupHarness) -> None:
+    assert group.join("t1", instance_id="t", takes_over=True).member_epoch > 0
+    assert group.held("s1") == orders(2, 3)
 
 
 def test_an_instance_id_is_free_once_its_member_is_gone(group: GroupHarness) -> None:

@@ -61,7 +61,7 @@ def test_offsets_of_a_transaction_are_held_and_nothing_moves(group: GroupHarness
     before = len(group.journal)
     group.txn_commit({0: 8, 1: 9}, group.member("a"))
     assert [type(each) for each in group.written(before)] == [TxnOffsetsCommitted]
-    assert [each.committed_offset for each in group.fetch(0, 1).offsets] == [5, -1]
+    assert [offset.committed_offset for offset in group.fetch(0, 1).offsets] == [5, -1]
 
 
 def test_a_commit_marker_makes_them_current(group: GroupHarness) -> None:
@@ -82,7 +82,7 @@ def test_all_commits_of_one_transaction_end_together(group: GroupHarness) -> Non
     group.txn_commit({0: 8, 1: 8})
     group.txn_commit({1: 9, 2: 9}, sequence=1)
     group.marker(COMMIT)
-    assert [each.committed_offset for each in group.fetch(0, 1, 2).offsets] == [8, 9, 9]
+    assert [offset.committed_offset for offset in group.fetch(0, 1, 2).offsets] == [8, 9, 9]
 
 
 def test_only_the_offsets_of_the_ended_transaction_move(group: GroupHarness) -> None:
@@ -90,7 +90,7 @@ def test_only_the_offsets_of_the_ended_transaction_move(group: GroupHarness) -> 
     group.txn_commit({0: 50, 1: 51}, producer_id=5)
     group.txn_commit({1: 61, 2: 62}, producer_id=6)
     group.marker(COMMIT, producer_id=5)
-    assert [each.committed_offset for each in group.fetch(0, 1, 2).offsets] == [50, 51, -1]
+    assert [offset.committed_offset for offset in group.fetch(0, 1, 2).offsets] == [50, 51, -1]
     assert codes(group.fetch(0, 1, 2, stable=True).offsets) == [
         "",
         "UNSTABLE_OFFSET_COMMIT",
@@ -103,7 +103,7 @@ def test_a_plain_commit_that_came_later_stays(group: GroupHarness) -> None:
     group.txn_commit({0: 8, 1: 8})
     group.commit({0: 100})
     group.marker(COMMIT)
-    assert [each.committed_offset for each in group.fetch(0, 1).offsets] == [100, 8]
+    assert [offset.committed_offset for offset in group.fetch(0, 1).offsets] == [100, 8]
 
 
 def test_markers_out_of_order_leave_the_later_transaction_s_offset(group: GroupHarness) -> None:
@@ -119,17 +119,17 @@ def test_a_removed_offset_takes_what_transactions_hold_along(group: GroupHarness
     group.commit({0: 5, 1: 5})
     group.txn_commit({0: 8, 1: 8})
     group.txn_commit({0: 9}, sequence=1)
-    removed = [OffsetRemoved(group_id=GROUP, partition=each) for each in orders(0)]
+    removed = [OffsetRemoved(group_id=GROUP, partition=order) for order in orders(0)]
     group.run(Result(None, removed))
     assert group.committed(0) == -1
     assert codes(group.fetch(0, 1, stable=True).offsets) == ["", "UNSTABLE_OFFSET_COMMIT"]
     group.marker(COMMIT)
-    assert [each.committed_offset for each in group.fetch(0, 1).offsets] == [-1, 8]
+    assert [offset.committed_offset for offset in group.fetch(0, 1).offsets] == [-1, 8]
 
 
 def test_a_transaction_whose_offsets_are_all_removed_is_still_open(group: GroupHarness) -> None:
     group.txn_commit({0: 8})
-    group.run(Result(None, [OffsetRemoved(group_id=GROUP, partition=each) for each in orders(0)]))
+    group.run(Result(None, [OffsetRemoved(group_id=GROUP, partition=order) for order in orders(0)]))
     group.now_ms += 5
     group.txn_commit({1: 8}, sequence=1)
     (committed,) = [each for each in group.journal if isinstance(each, TxnOffsetsCommitted)][1:]
@@ -364,7 +364,7 @@ def test_many_markers_are_answered_each(group: GroupHarness) -> None:
         (),
     )
     assert len(group.written(before)) == 5
-    assert [each.committed_offset for each in group.fetch(0, 1).offsets] == [8, 9]
+    assert [offset.committed_offset for offset in group.fetch(0, 1).offsets] == [8, 9]
 
 
 def test_a_marker_for_a_group_of_another_instance_is_refused_for_that_group() -> None:
@@ -442,7 +442,7 @@ def test_a_partition_named_twice_refuses_the_request(group: GroupHarness) -> Non
 
 
 def test_a_producer_id_that_no_coordinator_gives_out_is_refused(group: GroupHarness) -> None:
-    """Else nobody could say what became of its transaction, and the group would wait for ever."""
+    """Otherwise its outcome would be unknown, and the group would wait for ever."""
     group.txn_commit({0: 8}, producer_id=49 << 48 | 1)
     with pytest.raises(InvalidProducerIdMappingError, match="partition 50 of 50"):
         group.txn_commit({1: 8}, producer_id=50 << 48 | 1)

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semel_common.ids import TopicPartition
-from semel_group.machine.membership.assign_uniform import assign_uniform
 from semel_group.machine.membership.assignment import Target
+from semel_group.machine.membership.uniform_assignor import assign_uniform
 
 NOTHING: Target = {}
 TOPICS = st.dictionaries(st.sampled_from("xyz"), st.integers(1, 9))
@@ -104,7 +104,7 @@ def test_every_partition_goes_to_exactly_one_subscriber(
     before = assign_uniform(first, first_topics, NOTHING)
     target = assign_uniform(subscriptions, topics, before)
     assert target.keys() == subscriptions.keys()
-    wanted = {topic for each in subscriptions.values() for topic in each}
+    wanted = {topic for subscription in subscriptions.values() for topic in subscription}
     assert sorted(each for partitions in target.values() for each in partitions) == sorted(
         TopicPartition(topic, partition)
         for topic, count in topics.items()
@@ -151,5 +151,5 @@ def _least_unevenness(subscriptions: Mapping[str, frozenset[str]], topics: dict[
         for topic, count in topics.items()
         for _ in range(count)
     ]
-    every = product(*(each for each in choices if each))
+    every = product(*(choice for choice in choices if choice))
     return min(sum(size * size for size in Counter(each).values()) for each in every)

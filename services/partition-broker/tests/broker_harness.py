@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from semel_broker.journal.record_serde import BrokerSerde
 from semel_broker.machine import BrokerMachine, LogLimits
 from semel_broker.machine.records import Record
 from semel_broker.machine.values import (
@@ -20,10 +21,9 @@ from semel_broker.machine.values import (
     ProducePartition,
     ReadPlan,
 )
-from semel_broker.serde import BrokerSerde
 from semel_common.errors import SemelError
 from semel_common.ids import TopicPartition, producer_id_of
-from semel_runtime.cluster.image import (
+from semel_runtime.cluster.metadata_image import (
     ClusterImage,
     Instance,
     Layout,
@@ -32,7 +32,7 @@ from semel_runtime.cluster.image import (
     ServiceRole,
     Topic,
 )
-from semel_runtime.cluster.topic_config import Overrides, altered
+from semel_runtime.cluster.topic_options import Overrides, altered
 from semel_runtime.machine import Result
 from semel_runtime.participant.inquiry import OpenTransactionAt
 
@@ -147,7 +147,7 @@ class BrokerHarness:
     # -- handlers ------------------------------------------------------------------------------
 
     def run(self, result: Result[T, Record]) -> T:
-        """Append and replay what was decided."""
+        """Append and replay the decided records."""
         for record in result.records:
             offset = len(self.journal)
             self.journal.append((offset, record))
@@ -206,7 +206,7 @@ class BrokerHarness:
         return answer
 
     def retain(self) -> None:
-        """Cut off what is not kept any more."""
+        """Cut off expired records."""
         partitions = self.run(self.machine.participants())
         self.run(self.machine.apply_retention(partitions, now_ms=self.now_ms))
 
@@ -312,7 +312,7 @@ class BrokerHarness:
         """Return the offsets of partition 0 at which a batch of a transaction counts as aborted."""
         plan = self.plan(self.start_offset)
         offsets = range(plan.high_watermark)
-        return [each for each in offsets if plan.aborted.covers(producer_id, epoch, each)]
+        return [offset for offset in offsets if plan.aborted.covers(producer_id, epoch, offset)]
 
     def entities(self) -> list[Record]:
         """Return the whole state, to compare."""

@@ -26,9 +26,9 @@ from semel_broker.app import BrokerApp
 from semel_broker.compaction.compactor import Compactor
 from semel_broker.config import BrokerSettings
 from semel_broker.machine.records import Record
-from semel_common.batches import Columns, seal
 from semel_common.error_codes import ErrorCode
 from semel_common.ids import TopicPartition
+from semel_common.record_batches.batches import Columns, seal
 from semel_common.wire.methods import (
     BROKER_WRITE_TXN_MARKERS,
     COUNT_RECORDS,
@@ -41,11 +41,11 @@ from semel_common.wire.methods import (
     Res,
 )
 from semel_runtime.app import Environment
-from semel_runtime.cluster.image import ClusterImage, Listener
-from semel_runtime.journal.base import Journal
+from semel_runtime.authentication.principal import Origin
+from semel_runtime.cluster.metadata_image import ClusterImage, Listener
+from semel_runtime.journal.contract import Journal
 from semel_runtime.participant.inquiry_loop import InquiryLoop
 from semel_runtime.server.calls import Call, Handlers
-from semel_runtime.server.principal import Origin
 from semel_runtime.testing.clock import ManualClock
 from semel_runtime.testing.controller import ScriptedController
 from semel_runtime.testing.journal import MemoryJournal
@@ -96,7 +96,7 @@ class Coordinators:
         self, request: transactions.InquireTransactionsRequest, _: Call
     ) -> transactions.InquireTransactionsResponse:
         self.inquiries.append(request)
-        answers = [self.answer(each) for each in request.inquiries]
+        answers = [self.answer(inquiry) for inquiry in request.inquiries]
         return transactions.InquireTransactionsResponse(answers=answers)
 
 
@@ -342,7 +342,7 @@ async def serving(
     async with BrokerApp(settings(**changes), environment) as app:
         background = asyncio.create_task(app.run(), name="broker under test")
         await app.ready.wait()
-        roles = {each.role for each in coordinators.controller.registrations}
+        roles = {registration.role for registration in coordinators.controller.registrations}
         assert roles == {cluster.SERVICE_ROLE_BROKER}
         yield Broker(app, clock, coordinators)
         background.cancel()

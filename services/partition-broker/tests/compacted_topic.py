@@ -1,4 +1,4 @@
-"""A topic that is compacted, and what is written to it and read from it."""
+"""A compacted topic, with its writes and reads."""
 
 from collections.abc import Mapping
 
@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from semel.broker.v1 import broker_pb2 as wire
 from semel.common.v1.records_pb2 import Codec, RecordBatch
-from semel_common.batches import Columns, decode_records, seal
-from semel_runtime.cluster.image import ClusterImage
+from semel_common.record_batches.batches import Columns, decode_records, seal
+from semel_runtime.cluster.metadata_image import ClusterImage
 from semel_runtime.testing.controller import ScriptedController
 from semel_runtime.testing.network import MemoryNetwork
 
@@ -75,11 +75,11 @@ def records_of(result: wire.FetchPartitionResult) -> list[tuple[int, bytes | Non
 async def state(
     broker: Broker, offset: int = 0, isolation: wire.IsolationLevel.ValueType = READ_COMMITTED
 ) -> dict[bytes | None, bytes | None]:
-    """Return the newest value of each key for who reads from an offset on."""
+    """Return the newest value of each key for a reader from an offset on."""
     read: list[tuple[int, bytes | None, bytes | None]] = []
     result = await broker.fetch(offset, isolation=isolation)
     while result.next_offset > offset:
-        read += [each for each in records_of(result) if each[0] >= offset]
+        read += [record for record in records_of(result) if record[0] >= offset]
         offset = result.next_offset
         result = await broker.fetch(offset, isolation=isolation)
     return {key: value for _, key, value in read}

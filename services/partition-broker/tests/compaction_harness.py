@@ -1,4 +1,4 @@
-"""One log without a broker around it: what was written, what compaction left, and who reads it."""
+"""One log without a broker around it: the writes, the rest after compaction, and the readers."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -8,11 +8,11 @@ from semel.common.v1.records_pb2 import Codec, RecordBatch
 from semel_broker.compaction.keys import KeyMap
 from semel_broker.compaction.payloads import ReadBatch, open_batch, rewrite
 from semel_broker.compaction.rules import Cleaning
-from semel_broker.integrity import NEVER
-from semel_broker.stored import read_batch, seal_batch, strip
-from semel_common.batches import Columns, control_batch, decode_records, seal
+from semel_broker.storage.batch_integrity import NEVER
+from semel_broker.storage.stored_batches import read_batch, seal_batch, strip
 from semel_common.errors import CorruptMessageError
-from semel_runtime.journal.base import StoredBatch
+from semel_common.record_batches.batches import Columns, control_batch, decode_records, seal
+from semel_runtime.journal.contract import StoredBatch
 
 RETENTION_MS = 1_000
 LOG_ID = 7
@@ -43,7 +43,7 @@ class Seen(NamedTuple):
 
 @dataclass(slots=True)
 class Log:
-    """A log, below and above its last stable offset, and a copy that nobody compacts."""
+    """A log, below and above its last stable offset, and a copy that is never compacted."""
 
     now_ms: int = 1_000_000
     store: dict[int, StoredBatch] = field(default_factory=dict)
@@ -68,8 +68,8 @@ class Log:
         """Append a batch, in the producer's transaction if it has an id; return its offset."""
         epoch = self.epochs.setdefault(producer_id, 0)
         columns = Columns(
-            values=[each.value for each in writes],
-            keys=[each.key for each in writes],
+            values=[write.value for write in writes],
+            keys=[write.key for write in writes],
             timestamps_ms=[self.now_ms + position for position in range(len(writes))],
             headers={0: (("position", b"first"),)},
         )
@@ -143,9 +143,9 @@ class Log:
 
     def _survey(self, keys_max: int) -> KeyMap:
         keys = KeyMap(start=self.compacted_upto, keys_max=keys_max)
-        for each in self.batches():
-            if self.compacted_upto <= each.base_offset < self.last_stable_offset:
-                opened = open_batch(self._read(each), payload_max_bytes=OPENED_MAX_BYTES)
+        for batch in self.batches():
+            if self.compacted_upto <= batch.base_offset < self.last_stable_offset:
+                opened = open_batch(self._read(batch), payload_max_bytes=OPENED_MAX_BYTES)
                 keys.add(opened.content)
                 if keys.full:
                     return keys
@@ -166,9 +166,9 @@ class Log:
 
     def next_batch(self, offset: int, upto: int) -> StoredBatch | None:
         """Return the batch that holds an offset, or the next one."""
-        for each in self.batches():
-            if each.base_offset + each.record_count > offset:
-                return each if each.base_offset < upto else None
+        for batch in self.batches():
+            if batch.base_offset + batch.record_count > offset:
+                return batch if batch.base_offset < upto else None
         return None
 
     def ends_what_is_left(self, stored: StoredBatch) -> bool:
@@ -186,9 +186,9 @@ class Log:
         end = self.last_stable_offset if upto is None else upto
         return [
             record
-            for each in self.batches(original=original)
-            if each.base_offset < end
-            for record in self.visible(each)
+            for batch in self.batches(original=original)
+            if batch.base_offset < end
+            for record in self.visible(batch)
         ]
 
     def visible(self, stored: StoredBatch) -> list[Seen]:
@@ -220,7 +220,7 @@ def records_of(batch: RecordBatch) -> list[Seen]:
 
 
 def state_of(records: Iterable[Seen], start: int = 0) -> State:
-    """Return the value of each key that has one, for who knows the records from an offset on."""
+    """Return the value of each key that has one, for a reader of the records from an offset on."""
     newest: dict[bytes, Seen] = {}
     for record in records:
         if record.key is not None and record.offset >= start:
@@ -234,7 +234,7 @@ def _offset(record: Seen) -> int:
 
 @dataclass(slots=True)
 class Reader:
-    """Somebody who reads a log bit by bit, while it is compacted."""
+    """A reader that reads a log bit by bit, while it is compacted."""
 
     start: int
     started_ms: int
@@ -242,7 +242,7 @@ class Reader:
     """Reads uncommitted, and holds records of transactions back until it finds their markers."""
     next_offset: int = 0
     records: list[Seen] = field(default_factory=list)
-    """Those that it knows to be committed."""
+    """The records that it knows to be committed."""
     held: dict[Transaction, list[Seen]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

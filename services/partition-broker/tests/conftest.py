@@ -1,21 +1,5 @@
-"""Fixtures of the broker's tests."""
+"""Fixtures of the broker's tests: what ``broker_fixtures`` defines."""
 
-from collections.abc import AsyncIterator
+from broker_fixtures import broker, volume
 
-import pytest
-from broker_service import Broker, serving
-
-from semel_runtime.testing.volume import MemoryVolume
-
-
-@pytest.fixture
-def volume() -> MemoryVolume:
-    """A disk in memory, which survives the brokers on it."""
-    return MemoryVolume()
-
-
-@pytest.fixture
-async def broker(volume: MemoryVolume) -> AsyncIterator[Broker]:
-    """A broker on the volume."""
-    async with serving(volume) as serving_broker:
-        yield serving_broker
+__all__ = ["broker", "volume"]

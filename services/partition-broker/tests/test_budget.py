@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from semel_broker.budget import Budget
+from semel_broker.rpc.read_budget import Budget
 from semel_runtime.testing.virtual_time import after, in_virtual_time
 
 

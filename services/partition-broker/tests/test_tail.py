@@ -1,12 +1,12 @@
-"""The ends of the logs in memory: what is read there is what the store would have answered."""
+"""The ends of the logs in memory: a read there returns the same as the store."""
 
 from collections.abc import AsyncIterator, Sequence
 from random import Random
 
 import pytest
 
-from semel_broker.tail import TailStore
-from semel_runtime.journal.base import BatchStore, StoredBatch
+from semel_broker.storage.log_tail import TailStore
+from semel_runtime.journal.contract import BatchStore, StoredBatch
 from semel_runtime.testing.journal import MemoryJournal
 from semel_runtime.testing.volume import MemoryVolume
 
@@ -27,7 +27,7 @@ def batch(
 
 
 class Unreadable:
-    """A store that nobody may read."""
+    """A store that refuses all reads."""
 
     async def read(
         self, partition: int, offset: int, *, max_bytes: int, upto: int

@@ -4,7 +4,7 @@ from hostile.attack import Attack, Sent
 from hostile.callers import Caller
 from hostile.lines import unary_line
 from hostile.stage import Stage
-from semel_common.wire.clusters import CLUSTER_ID
+from semel_common.wire.cluster_header import CLUSTER_ID
 from semel_common.wire.methods import FETCH, METADATA, OPEN_FRAMES, PRODUCE
 from semel_local.layout import Role
 

@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import AsyncExitStack
 
-from hostile.attack import Attack, Sent
+from hostile.attack import Attack, Run, Sent
 from hostile.callers import Caller
 from hostile.lines import frame_line, frames_port, stream_line
 from hostile.stage import Stage
@@ -54,40 +54,47 @@ async def _announced(stage: Stage, sent: Sent) -> None:
         await asyncio.sleep(HOLD_S)
 
 
-async def _silent(sent: Sent, port: int, begin: bytes) -> None:
-    writers = []
-    for _ in range(600):
-        try:
-            _, writer = await asyncio.open_connection("127.0.0.1", port)
-        except OSError:
-            sent.add("refused")
-            continue
-        writer.write(begin)
-        writers.append(writer)
-        sent.add("opened", len(begin))
-    await asyncio.sleep(HOLD_S)
-    for writer in writers:
-        writer.transport.abort()
+def _held(role: Role, begin: bytes, *, frames: bool) -> Run:
+    """Return an attack that opens connections, sends ``begin`` on each, and holds them."""
+
+    async def run(stage: Stage, sent: Sent) -> None:
+        address = stage.target(role).address
+        port = int(address.rpartition(":")[2])
+        if frames:
+            port = await frames_port(stage, address, BROKER)
+        writers = [await _begun(sent, port, begin) for _ in range(600)]
+        await asyncio.sleep(HOLD_S)
+        for writer in writers:
+            if writer is not None:
+                writer.transport.abort()
+
+    return run
 
 
-async def _silent_at_frames(stage: Stage, sent: Sent) -> None:
-    address = stage.target(Role.BROKER).address
-    await _silent(sent, await frames_port(stage, address, BROKER), b"")
+async def _begun(sent: Sent, port: int, begin: bytes) -> asyncio.StreamWriter | None:
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        sent.add("refused")
+        return None
+    writer.write(begin)
+    sent.add("opened", len(begin))
+    return writer
 
 
-async def _stalled_at_frames(stage: Stage, sent: Sent) -> None:
-    address = stage.target(Role.BROKER).address
-    await _silent(sent, await frames_port(stage, address, BROKER), _CLIENT_HELLO_BEGUN)
-
-
-async def _silent_at_grpc(stage: Stage, sent: Sent) -> None:
-    port = int(stage.target(Role.COORDINATOR).address.rpartition(":")[2])
-    await _silent(sent, port, b"")
-
-
-async def _stalled_at_grpc(stage: Stage, sent: Sent) -> None:
-    port = int(stage.target(Role.COORDINATOR).address.rpartition(":")[2])
-    await _silent(sent, port, _CLIENT_HELLO_BEGUN)
+def _holding(where: str, role: Role, begin: bytes, *, quick: bool = False) -> Attack:
+    """Return the attack of clients without a token that connect, and do no more than begin."""
+    stalled = bool(begin)
+    does = "begins TLS handshakes" if stalled else "opens connections"
+    return Attack(
+        name=f"{'stalled-tls' if stalled else 'silent'}-at-{where.lower()}",
+        what=f"A client without a token {does} at the {where} port, and sends nothing more.",
+        rpc="connection",
+        transport="TLS" if stalled else "TCP",
+        caller=Caller.NOBODY,
+        run=_held(role, begin, frames=where == "frames"),
+        quick=quick,
+    )
 
 
 ATTACKS = (
@@ -117,39 +124,8 @@ ATTACKS = (
         run=_announced,
         peak_max_bytes=256 << 20,
     ),
-    Attack(
-        name="silent-at-frames",
-        what="A client without a token connects to the frames port, and sends nothing.",
-        rpc="connection",
-        transport="TCP",
-        caller=Caller.NOBODY,
-        run=_silent_at_frames,
-    ),
-    Attack(
-        name="stalled-tls-at-frames",
-        what="A client without a token begins TLS handshakes at the frames port, and stops.",
-        rpc="connection",
-        transport="TLS",
-        caller=Caller.NOBODY,
-        run=_stalled_at_frames,
-        quick=False,
-    ),
-    Attack(
-        name="silent-at-grpc",
-        what="A client without a token connects to the gRPC port, and sends nothing.",
-        rpc="connection",
-        transport="TCP",
-        caller=Caller.NOBODY,
-        run=_silent_at_grpc,
-        quick=False,
-    ),
-    Attack(
-        name="stalled-tls-at-grpc",
-        what="A client without a token begins TLS handshakes at the gRPC port, and stops.",
-        rpc="connection",
-        transport="TLS",
-        caller=Caller.NOBODY,
-        run=_stalled_at_grpc,
-        quick=False,
-    ),
+    _holding("frames", Role.BROKER, b"", quick=True),
+    _holding("frames", Role.BROKER, _CLIENT_HELLO_BEGUN),
+    _holding("gRPC", Role.COORDINATOR, b""),
+    _holding("gRPC", Role.COORDINATOR, _CLIENT_HELLO_BEGUN),
 )

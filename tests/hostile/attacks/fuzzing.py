@@ -1,7 +1,7 @@
 """Requests of every RPC by grammar, as each kind of caller, over unary calls and frames."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from random import Random
 
@@ -14,14 +14,16 @@ from hostile.lines import FrameLine, UnaryLine, frame_line, unary_line
 from hostile.stage import TOPIC, Stage, Target
 from semel_common.error_codes import ErrorCode
 from semel_common.wire import methods
+from semel_common.wire.frames.stream_messages import STREAMS, StreamTypes
+from semel_common.wire.messages.message_pieces import Written
 from semel_common.wire.methods import Method
-from semel_common.wire.pieces import Written
-from semel_common.wire.streams import STREAMS, StreamTypes
 from semel_local.layout import Role
 
 QUICK_MESSAGES = 600
 UNARY_AT_ONCE = 24
 FRAMES_AT_ONCE = 64
+BROKEN_SHARE = 0.05
+"""Of the messages of frames: a service ends a connection whose frames it cannot read."""
 CALL_TIMEOUT_S = 5.0
 BROKE = ErrorCode.UNKNOWN_SERVER_ERROR.name
 _OF = {
@@ -32,9 +34,9 @@ _OF = {
 _HARMFUL_BY_RIGHT = {methods.DECOMMISSION_INSTANCE.path, methods.REBALANCE_PARTITIONS.path}
 """An administrator may empty a cluster: the polite client would have a right to complain."""
 _METHODS: Sequence[Method[Message, Message]] = tuple(
-    each
-    for each in vars(methods).values()
-    if isinstance(each, Method) and each.path not in _HARMFUL_BY_RIGHT
+    var
+    for var in vars(methods).values()
+    if isinstance(var, Method) and var.path not in _HARMFUL_BY_RIGHT
 )
 
 
@@ -43,6 +45,8 @@ class _Fuzzer:
 
     def __init__(self, target: Target, role: Role, grammar: Grammar, random: Random) -> None:
         self.target = target
+        self.answered = 0
+        """Requests."""
         self._grammar = grammar
         self._random = random
         self._unary = [each for each in _METHODS if each.service in _OF[role]]
@@ -57,6 +61,7 @@ class _Fuzzer:
             data = self._grammar.request(method.request)
             result = await line.call(method.path, data, timeout_s=CALL_TIMEOUT_S)
             sent.add(result, len(data))
+            self.answered += 1
             if result == BROKE:
                 sent.violations.append(f"{method.name} broke: {data[:200]!r}")
 
@@ -67,7 +72,12 @@ class _Fuzzer:
     async def frames(self, line: FrameLine, sent: Sent) -> bool:
         """Send one message of many frames; False if the service has ended the connection."""
         types = STREAMS[self.service]
-        message = b"".join(self._frame(types, number) for number in range(1, FRAMES_AT_ONCE + 1))
+        numbers = range(1, FRAMES_AT_ONCE + 1)
+        message = b"".join(
+            self._frame(types, number, self._grammar.whole_request) for number in numbers
+        )
+        if self._random.random() < BROKEN_SHARE:
+            message += self._frame(types, FRAMES_AT_ONCE + 1, self._grammar.broken_request)
         await line.send(message)
         sent.size_bytes += len(message)
         waiting = FRAMES_AT_ONCE
@@ -78,13 +88,16 @@ class _Fuzzer:
                 return False
             for frame in types.parse_response(answer).frames:
                 waiting -= 1
+                self.answered += 1
                 error = frame.error.code if frame.HasField("error") else 0
                 sent.add(ErrorCode(error).name if error else "OK")
         return True
 
-    def _frame(self, types: StreamTypes, number: int) -> bytes:
+    def _frame(
+        self, types: StreamTypes, number: int, written: Callable[[type[Message]], bytes]
+    ) -> bytes:
         method = self._random.choice(self._framed)
-        request = self._grammar.request(method.request)
+        request = written(method.request)
         return b"".join(types.write_request(number, 2_000, method.field, Written((request,))))
 
 
@@ -103,9 +116,8 @@ def _fuzzing(caller: Caller, messages: int, seed: int) -> Run:
 
 
 async def _attack(stage: Stage, caller: Caller, fuzzer: _Fuzzer, messages: int, sent: Sent) -> None:
-    done = 0
     address = fuzzer.target.address
-    while done < messages:
+    while fuzzer.answered < messages:
         async with AsyncExitStack() as stack:
             line = await stack.enter_async_context(unary_line(stage, address, caller))
             framed = None
@@ -114,12 +126,14 @@ async def _attack(stage: Stage, caller: Caller, fuzzer: _Fuzzer, messages: int, 
                     frame_line(stage, address, fuzzer.service, caller)
                 )
             goes_on = True
-            while done < messages and goes_on:
+            while fuzzer.answered < messages and goes_on:
                 await fuzzer.calls(line, sent)
-                done += UNARY_AT_ONCE
                 if framed is not None:
                     goes_on = await fuzzer.frames(framed, sent)
-                    done += FRAMES_AT_ONCE
+
+
+_HELD_MAX_BYTES = 192 << 20
+"""The allocator keeps up to 128 MiB of freed memory, and a broker's log tail has up to 32 MiB."""
 
 
 async def _known(stage: Stage) -> Known:
@@ -143,6 +157,7 @@ def attacks(messages: int, seed: int = 0) -> tuple[Attack, ...]:
             transport="unary and frames over a socket",
             caller=caller,
             run=_fuzzing(caller, messages, seed),
+            held_max_bytes=_HELD_MAX_BYTES,
         )
         for caller in (Caller.NOBODY, Caller.WRITER, Caller.ADMINISTRATOR)
     )

@@ -39,7 +39,7 @@ async def _many_ids(stage: Stage, sent: Sent) -> None:
 
 
 async def _lists_of_nothing(stage: Stage, sent: Sent) -> None:
-    """List what a caller without any rule may not see."""
+    """List the resources that a caller without any rule may not see."""
     groups = stage.target(Role.GROUP_COORDINATOR).address
     asked = [group.ListGroupsRequest()] * LISTS
     await _ask_all(stage, groups, Caller.STRANGER, LIST_GROUPS, asked, sent)

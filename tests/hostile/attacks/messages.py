@@ -6,7 +6,7 @@ from hostile.attack import Attack, Sent
 from hostile.callers import Caller
 from hostile.lines import UnaryLine, frame_line, stream_line, unary_line
 from hostile.stage import Stage
-from hostile.wire import length_delimited
+from hostile.wire import length_delimited, varint
 from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel_common.wire.methods import (
     BROKER,
@@ -15,11 +15,13 @@ from semel_common.wire.methods import (
     INIT_PRODUCER_ID,
     METADATA,
     PRODUCE,
+    TRANSACTIONS,
 )
 from semel_local.layout import Role
 
 LARGE_BYTES = 15 << 20
 AT_ONCE = 8
+CLAIMED_BYTES = 8 << 20
 TEMPLATES = (
     "writer-{",
     "writer-{reason.__class__.__init__.__globals__[sys].modules[os].environ}",
@@ -74,6 +76,18 @@ async def _empty_frames_over_grpc(stage: Stage, sent: Sent) -> None:
         await call.done_writing()
         status = await call.code()
         sent.add(f"grpc:{status.name}", len(message))
+
+
+async def _claims(stage: Stage, sent: Sent) -> None:
+    partitions = b"\x12" + varint(CLAIMED_BYTES) + bytes(1_000)
+    add_partitions = length_delimited(4, partitions)  # AddPartitionsToTxnRequest.topics
+    frame = length_delimited(1, b"\x08\x01" + length_delimited(5, add_partitions))
+    message = frame * (LARGE_BYTES // len(frame))
+    address = stage.target(Role.COORDINATOR).address
+    async with frame_line(stage, address, TRANSACTIONS, Caller.WRITER) as line:
+        await line.send(message)
+        answer = await line.receive(timeout_s=20)
+        sent.add("closed" if answer is None else "OK", len(message))
 
 
 async def _templates(stage: Stage, sent: Sent) -> None:
@@ -133,6 +147,14 @@ ATTACKS = (
         transport="frames over gRPC",
         caller=Caller.WRITER,
         run=_empty_frames_over_grpc,
+    ),
+    Attack(
+        name="lists-that-claim-too-much",
+        what="A writer sends thousands of frames; each one's list claims the bytes of the others.",
+        rpc="AddPartitionsToTxn",
+        transport="frames over a socket",
+        caller=Caller.WRITER,
+        run=_claims,
     ),
     Attack(
         name="templates-in-names",

@@ -9,8 +9,8 @@ from hostile.stage import TOPIC, Stage
 from hostile.wire import length_delimited
 from semel.broker.v1 import broker_pb2 as broker
 from semel.common.v1.records_pb2 import Codec, RecordBatch, Records
-from semel_common.batches import checksum
-from semel_common.compression import compress
+from semel_common.record_batches.batches import checksum
+from semel_common.record_batches.compression import compress
 from semel_common.wire.methods import COUNT_RECORDS, FETCH, LIST_OFFSETS, PRODUCE
 from semel_local.layout import Role
 

@@ -1,4 +1,4 @@
-"""Quotas that nobody could live with."""
+"""Quotas that no service could work with."""
 
 from hostile.attack import Attack, Sent
 from hostile.callers import Caller

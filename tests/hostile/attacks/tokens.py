@@ -16,7 +16,7 @@ from semel.broker.v1 import broker_pb2 as broker
 from semel.common.v1.frames_pb2 import FramesPreface, OpenFramesRequest
 from semel_common.wire.methods import BROKER, FETCH, METADATA, OPEN_FRAMES
 from semel_local.layout import Role
-from semel_runtime.server.limits import ServerLimits
+from semel_runtime.server.limits.server_limits import ServerLimits
 
 _TIMES = ("1" + "0" * 400, "1e400", "NaN", "-Infinity", "-1", '"soon"', "true", "[1]", "{}", "null")
 _LIFE_S = 2

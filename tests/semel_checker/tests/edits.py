@@ -1,4 +1,4 @@
-"""Changes to recorded histories: what a broken system would have shown instead."""
+"""Changes to recorded histories: each makes the history of a broken system."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -102,7 +102,7 @@ def answer_with(
 def edit_operation(
     events: list[Event], kind: type[T], change: Callable[[T], Operation], *, number: int = -1
 ) -> list[Event]:
-    """Change what one operation of a kind, the last if no other is named, asks for."""
+    """Change the fields of one operation of a kind: the named one, or the last."""
     found = [
         index
         for index, event in enumerate(events)

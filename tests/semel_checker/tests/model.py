@@ -1,4 +1,4 @@
-"""A tiny cluster that is right by construction, and records what its clients do.
+"""A tiny cluster that is right by construction, and records its clients' operations.
 
 Everything takes effect in one step, so its histories are those of a correct system. Decisions and
 markers are apart, as in the protocol: a commit is answered before its markers are written, and
@@ -144,7 +144,7 @@ class Cluster:
     # --- Producers ---
 
     def init(self, process: str, *, keep_prepared: bool = False) -> Writer:
-        """Give a process, whose name is its transactional id too, its next epoch."""
+        """Give a process its next epoch; its name is its transactional id too."""
         self.answer(process)
         name = process.partition("'")[0]
         old = self.epochs.get(name, Writer(len(self.epochs) + 1, -1))
@@ -186,7 +186,7 @@ class Cluster:
         self.call(process, operation, outcome, Sent(base_offset=base) if outcome is OK else None)
 
     def commit(self, process: str, writer: Writer, outcome: Outcome = OK) -> Writer:
-        """Commit, and return the next epoch; an UNKNOWN commit took effect all the same."""
+        """Commit, and return the next epoch; an UNKNOWN commit takes effect, too."""
         return self._end(process, writer, outcome, commit=True)
 
     def abort(self, process: str, writer: Writer, outcome: Outcome = OK) -> Writer:
@@ -199,7 +199,7 @@ class Cluster:
         return self._next(process.partition("'")[0], writer)
 
     def lose_commit(self, process: str, writer: Writer) -> Writer:
-        """Let a commit time out whose request was lost; a successor fences it."""
+        """Lose the request of a commit, which times out; a successor fences it."""
         self.answer(process)
         self.call(process, EndTransaction(writer=writer, commit=True), UNKNOWN)
         return self.init(process)
@@ -370,7 +370,7 @@ class Cluster:
     # --- Logs ---
 
     def compact(self, partition: Partition = TABLE) -> None:
-        """Take away what aborted, and all but the last of each key, below the LSO."""
+        """Below the LSO, take away aborted records, and keep the last record of each key."""
         end = self.stable(partition)
         log = self.logs[partition]
         last = {

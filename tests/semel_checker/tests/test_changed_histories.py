@@ -1,4 +1,4 @@
-"""Whatever is changed in the history of a correct system, some rule is broken by it."""
+"""Every change to the history of a correct system breaks a rule."""
 
 import random
 from collections.abc import Callable
@@ -32,7 +32,7 @@ def lose_a_record(events: list[Event], chance: random.Random) -> list[Event] | N
         return None
     value = chance.choice(final.committed).value
     written = facts.written[value]
-    # Nothing is lost if nobody knew of it, or if compaction might have taken it.
+    # A value that no client knew of, or that compaction may have taken, is no loss.
     is_maybe = not written.transactional and written.call.outcome is Outcome.UNKNOWN
     if (is_maybe and value not in facts.sightings) or facts.is_excused(written):
         return None
@@ -99,10 +99,10 @@ def leave_a_record_out_of_a_poll(events: list[Event], chance: random.Random) -> 
     number, result = chance.choice(polls)
     read = chance.choice([read for read in result.reads if read.records])
     gone = chance.choice(read.records)
-    # What compaction has taken since may have been taken before.
+    # Compaction may have taken the same records before.
     if gone not in facts.finals[read.partition].committed:
         return None
-    kept = replace(read, records=tuple(each for each in read.records if each != gone))
+    kept = replace(read, records=tuple(record for record in read.records if record != gone))
     reads = tuple(kept if each is read else each for each in result.reads)
     return answer_with(events, Poll, Polled(reads=reads), number=number)
 
@@ -159,7 +159,8 @@ def turn_a_marker(events: list[Event], chance: random.Random) -> list[Event] | N
     assert final.markers is not None
     turned = chance.choice(final.markers)
     markers = tuple(
-        each._replace(commit=not each.commit) if each == turned else each for each in final.markers
+        marker._replace(commit=not marker.commit) if marker == turned else marker
+        for marker in final.markers
     )
     return edit_final(events, final.partition, lambda each: replace(each, markers=markers))
 

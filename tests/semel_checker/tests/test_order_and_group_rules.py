@@ -76,7 +76,7 @@ def test_a_poll_goes_forward_and_leaves_nothing_out(
     assert_found(good, bad, Rule.C7)
 
 
-def test_a_poll_may_leave_out_what_was_cut_off_and_nothing_else(cluster: Cluster) -> None:
+def test_a_poll_may_leave_out_records_that_were_cut_off_and_no_others(cluster: Cluster) -> None:
     plain(cluster, "a", "b", "c", "d")
     cluster.poll("reader", P0)
     cluster.delete_records(P0, 2)
@@ -91,7 +91,7 @@ def test_a_poll_may_leave_out_what_was_cut_off_and_nothing_else(cluster: Cluster
     assert_found(leaving_out("a", "b"), leaving_out("a", "b", "c"), Rule.C7)
 
 
-def test_a_read_of_what_is_uncommitted_leaves_nothing_out(cluster: Cluster) -> None:
+def test_a_read_of_uncommitted_records_leaves_nothing_out(cluster: Cluster) -> None:
     plain(cluster, "a", "b")
     cluster.poll("reader", P0, isolation=Isolation.READ_UNCOMMITTED)
     good = cluster.finish()
@@ -326,7 +326,7 @@ def test_no_transaction_is_open_longer_than_its_time(cluster: Cluster, is_faulty
     assert rules(bad) == (set() if is_faulty else {Rule.C18})
 
 
-def test_the_last_stable_offset_is_below_what_is_open(cluster: Cluster) -> None:
+def test_the_last_stable_offset_is_below_open_transactions(cluster: Cluster) -> None:
     writer = cluster.init("a")
     cluster.send("a", writer, P0, "v")
     cluster.abort("a", writer)

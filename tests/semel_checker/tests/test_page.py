@@ -1,4 +1,4 @@
-"""docs/verification.md tells each rule, and where it is checked."""
+"""docs/internals/verification.md tells each rule, and where it is checked."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import semel_checker
 from semel_checker.violations import SENTENCES, Rule
 
 FOLDER = Path(semel_checker.__file__).parent
-PAGE = FOLDER.parent.parent / "docs" / "verification.md"
+PAGE = FOLDER.parent.parent / "docs" / "internals" / "verification.md"
 
 
 @pytest.mark.parametrize("rule", list(Rule))

@@ -1,4 +1,4 @@
-"""Histories of a correct system are never blamed; whatever is changed in them is found."""
+"""The checker finds no violation in histories of a correct system, and finds every change."""
 
 import random
 from collections.abc import Callable

@@ -79,7 +79,7 @@ def test_a_joint_transaction_is_not_torn(cluster: Cluster) -> None:
     assert_found(good, hide(good, P1, "w"), Rule.C10)
 
 
-def test_a_transaction_that_was_seen_is_seen_by_all_who_read_past_it(cluster: Cluster) -> None:
+def test_a_transaction_that_was_seen_is_seen_by_all_readers_past_it(cluster: Cluster) -> None:
     writer = cluster.init("a")
     cluster.send("a", writer, P0, "v")
     cluster.send("a", writer, P1, "w")
@@ -257,7 +257,7 @@ def test_a_decided_transaction_is_not_called_ongoing(cluster: Cluster) -> None:
     assert_found(good, bad, Rule.C19)
 
 
-def test_a_marker_says_what_was_decided(cluster: Cluster) -> None:
+def test_a_marker_has_the_decided_outcome(cluster: Cluster) -> None:
     writer = cluster.init("a")
     cluster.send("a", writer, P0, "v")
     cluster.commit("a", writer)
@@ -327,7 +327,7 @@ def test_a_joint_version_is_not_called_committed_before_it_is(cluster: Cluster) 
     assert_found(good, bad, Rule.C19)
 
 
-def test_nobody_is_heard_under_the_joint_id_of_another_owner(cluster: Cluster) -> None:
+def test_no_caller_is_answered_under_the_joint_id_of_another_owner(cluster: Cluster) -> None:
     cluster.join("x", Joint("load", 1, "one"))
     cluster.end_joint(Joint("load", 1, "one"), [])
     cluster.join("y", Joint("load", 2, "two"))

@@ -158,7 +158,7 @@ def test_a_committed_value_is_not_missing_below_another(cluster: Cluster) -> Non
     assert_found(good, hide(good, P0, "v"), Rule.C5, Rule.C22)
 
 
-def test_a_committed_value_is_not_left_out_by_all_who_read_past_it(cluster: Cluster) -> None:
+def test_a_committed_value_is_not_left_out_by_all_readers_past_it(cluster: Cluster) -> None:
     plain(cluster, "v", "w")
     cluster.poll("reader", P0)
     good = without(cluster.finish(), FinalPartition)
@@ -182,7 +182,7 @@ def test_a_committed_transaction_is_read_in_the_end(cluster: Cluster) -> None:
     assert_found(good, hide(good, P0, "v"), Rule.C6, Rule.C22)
 
 
-def test_what_nobody_sent_is_not_read(cluster: Cluster) -> None:
+def test_a_value_that_no_client_sent_is_not_read(cluster: Cluster) -> None:
     good = cluster.finish()
     assert_found(good, edit_final(show(good, P0, 0, "ghost"), P0, grown), Rule.C12)
 
@@ -235,7 +235,7 @@ def test_a_report_shows_the_operations(cluster: Cluster) -> None:
     assert str(found).startswith("C6: w is committed, and is not read in the end\n    {")
 
 
-# --- What may be gone ---
+# --- Records that may be gone ---
 
 
 def test_compaction_may_take_what_a_later_record_of_the_key_replaced(cluster: Cluster) -> None:
@@ -272,7 +272,7 @@ def test_deleted_records_may_be_gone_and_no_others(cluster: Cluster) -> None:
     assert_found(good, hide(good, P0, "w"), Rule.C5, Rule.C22)
 
 
-def test_a_log_is_not_cut_where_nobody_asked_for_it(cluster: Cluster) -> None:
+def test_a_log_is_not_cut_without_a_request(cluster: Cluster) -> None:
     writer = cluster.init("a")
     cluster.send("a", writer, TABLE, SentRecord("v"))
     cluster.commit("a", writer)

@@ -5,8 +5,7 @@ import json
 import sys
 from collections.abc import Sequence
 
-from aiosemel import ConsumerRecord, SemelClient, TransformOptions
-from aiosemel.transform_types import OutputRecord, Outputs
+from aiosemel import ConsumerRecord, OutputRecord, Outputs, SemelClient, TransformOptions
 from semel_cli.demo.topics import EXACTLY_ONCE
 
 
@@ -25,7 +24,7 @@ async def sell(orders: Sequence[ConsumerRecord], _outputs: Outputs) -> list[Outp
 
 
 async def work(client: SemelClient, instance: str) -> None:
-    """Work until stopped; a successor with the same instance name settles what was left open."""
+    """Work until stopped; a successor with the same instance name settles open transactions."""
     await client.transform(
         source=[EXACTLY_ONCE.orders],
         group=EXACTLY_ONCE.group,

@@ -1,4 +1,4 @@
-"""Who is killed when: a plan from a seed, and who carries it out.
+"""The plan of kills, made from a seed, and its execution.
 
 Moments are counted in lines of income, so that they fall into the job however fast the machine is.
 Between two lines of income there are many steps of a protocol: where exactly a kill hits is chance.
@@ -23,7 +23,7 @@ class Kill:
     after_lines: int
     """There is so much income before it."""
     orders_by_then: int
-    """So many orders must have come in before it, for otherwise nobody would be at work."""
+    """So many orders must have come in before it; otherwise no process would be at work."""
 
 
 def plan_kills(

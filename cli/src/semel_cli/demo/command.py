@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from semel_cli.demo import remote
-from semel_cli.options import path
-from semel_cli.output import Facts, Format, FormatOption, Table, examples, note, show
-from semel_cli.session import EXIT_FAILURE, CommandError, run
+from semel_cli.shared.command_session import EXIT_FAILURE, CommandError, run
+from semel_cli.shared.options import path
+from semel_cli.shared.output import Facts, Format, FormatOption, Table, examples, note, show
 
 if TYPE_CHECKING:
     from semel_cli.demo.input import Orders

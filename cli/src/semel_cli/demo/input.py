@@ -65,7 +65,7 @@ class Orders:
 
 def read_orders() -> Orders:
     """Read the file from the installed package. Raises InputMissingError."""
-    # Only found, not imported: the package wants pandas for what it does with its files.
+    # Only found, not imported: the package wants pandas for the work with its files.
     package = find_spec(_PACKAGE)
     folders = package.submodule_search_locations if package else None
     files = [Path(folder) / _FILE for folder in folders or ()]
@@ -73,7 +73,7 @@ def read_orders() -> Orders:
     if found is None:
         raise InputMissingError(
             f"the orders ({_FILE}) come with the package great_tables, which is not installed:"
-            " pip install 'semel-cli[demo]'"
+            " pip install 'semel[demo]'"
         )
     text = found.read_text(encoding="utf-8")
     rows = csv.DictReader(io.StringIO(text))

@@ -115,7 +115,7 @@ class JobRun:
         )
 
     async def load_up_to(self, lines: int) -> None:
-        """Send order lines until there are so many; each is stored once, whoever is killed."""
+        """Send order lines until there are so many; each is stored once, despite all kills."""
         while self._state.loaded < lines:
             end = min(lines, self._state.loaded + _CHUNK_LINES)
             chunk = self._orders.lines[self._state.loaded : end]

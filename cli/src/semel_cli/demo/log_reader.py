@@ -49,9 +49,9 @@ class LogReader:
         connection = self._connector.connect(self._bootstrap)
         answer = await connection.call(METADATA, request, timeout_ms=_TIMEOUT_MS)
         addresses = {
-            each.instance_id: f"{each.host}:{each.port}"
-            for each in answer.instances
-            if each.role == cluster.SERVICE_ROLE_BROKER
+            instance.instance_id: f"{instance.host}:{instance.port}"
+            for instance in answer.instances
+            if instance.role == cluster.SERVICE_ROLE_BROKER
         }
         leaders: defaultdict[str, list[int]] = defaultdict(list)
         for partition in (partition for topic in answer.topics for partition in topic.partitions):
@@ -66,9 +66,9 @@ class LogReader:
             max_wait_ms=_MAX_WAIT_MS,
             partitions=[
                 broker.FetchPartition(
-                    topic=self._topic, partition=each, fetch_offset=self._offsets[each]
+                    topic=self._topic, partition=partition, fetch_offset=self._offsets[partition]
                 )
-                for each in partitions
+                for partition in partitions
             ],
         )
         answer = await self._connector.connect(address).call(FETCH, request, timeout_ms=_TIMEOUT_MS)

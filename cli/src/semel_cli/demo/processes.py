@@ -45,7 +45,7 @@ class JobProcesses:
 
     @property
     def victims(self) -> tuple[str, ...]:
-        """Everyone who can be killed."""
+        """Every process that can be killed."""
         return (*self._cluster.names, *self._instances)
 
     @property

@@ -1,4 +1,4 @@
-"""How far a job is: follows the log of its income, and wakes who waits for it."""
+"""The progress of a job: follows the log of its income, and wakes the tasks that wait for it."""
 
 import asyncio
 

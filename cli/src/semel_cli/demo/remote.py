@@ -13,17 +13,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from semel_cli.demo.topics import EXACTLY_ONCE, PARTITIONS
-from semel_cli.offsets import watermarks
-from semel_cli.options import seconds
-from semel_cli.output import Facts, Format, FormatOption, Json, examples, note, show
-from semel_cli.session import (
-    EXIT_FAILURE,
-    BootstrapOption,
-    CommandError,
-    find_bootstrap,
-    find_security,
-    run,
-)
+from semel_cli.groups.offset_views import watermarks
+from semel_cli.shared.cluster_choice import BootstrapOption, Purpose, find_bootstrap
+from semel_cli.shared.command_session import EXIT_FAILURE, CommandError, find_security, run
+from semel_cli.shared.options import seconds
+from semel_cli.shared.output import Facts, Format, FormatOption, Json, examples, note, show
 
 if TYPE_CHECKING:
     from aiosemel import SemelClient
@@ -32,7 +26,7 @@ if TYPE_CHECKING:
 
 _CHUNKS_PER_SECOND = 4
 _LOADER = "pizza-orders"
-"""The transactional id of whoever loads the orders."""
+"""The transactional id of the process that loads the orders."""
 _POLL_S = 2.0
 _SETTLE_S = 0.1
 
@@ -48,7 +42,7 @@ def orders(
 
     Makes the topics if need be. Interrupted, it goes on where it was when it is started again.
     """
-    run(_orders(find_bootstrap(bootstrap), seconds))
+    run(_orders(find_bootstrap(bootstrap, Purpose.CHANGE), seconds))
 
 
 def income(
@@ -74,7 +68,7 @@ def application(
 
     One that is started again by the same name settles what its predecessor left open.
     """
-    run(_application(find_bootstrap(bootstrap), instance))
+    run(_application(find_bootstrap(bootstrap, Purpose.CHANGE), instance))
 
 
 ORDERS_EXAMPLES = examples("semel demo orders --seconds 60")
@@ -124,10 +118,11 @@ async def _load_through_aborts(
 
 
 async def _load(client: "SemelClient", lines: "Sequence[OrderLine]", seconds: float) -> int:
-    """Send what is not there yet, in transactions; return how much that was."""
+    """Send the missing orders, in transactions; return their number."""
     size = math.ceil(len(lines) / max(1.0, seconds * _CHUNKS_PER_SECOND))
     async with client.transactional_producer(_LOADER) as producer:
-        # Settles what a predecessor has left open: from here on, what can be seen is what is there.
+        # Settles the open transaction of a predecessor: from here on, every stored record is
+        # visible.
         await producer.init_transactions()
         await _settled(client, EXACTLY_ONCE.orders)
         there = await _count(client, EXACTLY_ONCE.orders)
@@ -185,7 +180,7 @@ async def _settled(client: "SemelClient", topic: str) -> None:
     partitions = [(topic, number) for number in range(PARTITIONS)]
     while True:
         marks = await watermarks(client, partitions)
-        if all(each.stable_end == each.end for each in marks):
+        if all(mark.stable_end == mark.end for mark in marks):
             return
         await asyncio.sleep(_SETTLE_S)
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from semel_cli.demo.input import Orders
-from semel_cli.output import Cell, Facts, Json, Table
+from semel_cli.shared.output import Cell, Facts, Json, Table
 
 if TYPE_CHECKING:
     from aiosemel import SemelClient

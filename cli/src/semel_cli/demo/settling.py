@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from semel_cli.demo.progress import JobError
 from semel_cli.demo.topics import PARTITIONS, Job
-from semel_cli.offsets import group_offsets, watermarks
+from semel_cli.groups.offset_views import group_offsets, watermarks
 
 if TYPE_CHECKING:
     from aiosemel import SemelClient
@@ -21,7 +21,7 @@ async def all_consumed(client: "SemelClient", job: Job) -> None:
     async with _deadline(f"group {job.group} has not consumed all orders"):
         while True:
             offsets = await group_offsets(client, job.group)
-            if len(offsets) == PARTITIONS and not any(each.lag for each in offsets):
+            if len(offsets) == PARTITIONS and not any(offset.lag for offset in offsets):
                 return
             await asyncio.sleep(_POLL_S)
 
@@ -35,7 +35,7 @@ async def settled_ends(client: "SemelClient", job: Job) -> dict[int, int]:
     async with _deadline(f"transactions in {job.income} stay open"):
         while True:
             marks = await watermarks(client, partitions)
-            if all(each.stable_end == each.end for each in marks):
+            if all(mark.stable_end == mark.end for mark in marks):
                 return {number: each.end for number, each in enumerate(marks)}
             await asyncio.sleep(_POLL_S)
 

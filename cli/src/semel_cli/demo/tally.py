@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from semel.common.v1.records_pb2 import ControlRecord, RecordBatch
-from semel_common.batches import decode_records
+from semel_common.record_batches.batches import decode_records
 
 
 @dataclass(slots=True)
 class Income:
-    """Lines of income, and what they add up to."""
+    """Lines of income, and their sums."""
 
     lines: int = 0
     total: Decimal = Decimal(0)

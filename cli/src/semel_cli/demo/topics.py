@@ -51,4 +51,4 @@ SETTINGS: Settings = {
         "group_consumer_heartbeat_interval_ms": 400,
     }
 }
-"""What is not left at its default in the demo's cluster."""
+"""The settings of the demo's cluster that are not defaults."""

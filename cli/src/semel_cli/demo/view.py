@@ -1,4 +1,4 @@
-"""What a person sees while a job runs: orders in, income out, transactions, who was just killed.
+"""The view of a running job: orders in, income out, transactions, and the last kill.
 
 On a terminal it lives; elsewhere it is a line for each phase, and no more.
 """
@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from semel_cli.demo.tally import Tally
-from semel_cli.output import note
+from semel_cli.shared.output import note
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

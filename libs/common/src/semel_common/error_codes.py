@@ -63,6 +63,7 @@ class ErrorCode(IntEnum):
     JOINT_OWNER_MISMATCH = 1010
     BASE_OFFSET_MISMATCH = 1020
     INVALID_PRODUCER_TOKEN = 1030
+    TOPIC_NOT_FOUND = 1040
 
 
 class ErrorClass(IntEnum):

@@ -1,73 +1,118 @@
 """Every error of the protocol: Kafka's names, in classes that say what the caller must do.
 
 The classes follow KIP-1050. A caller that catches one of the seven general classes and does what
-its docstring says is correct; the leaves exist for those who want to know more. ``docs/errors.md``
-lists them all. How errors travel is the business of ``semel_common.wire.status``.
+its docstring says is correct; a leaf whose docstring has an action of its own says it more exactly.
+These docstrings are the one source of a client's actions for each error, outside of a transaction
+and inside: `make docs` writes them into ``docs/reference/errors.md`` and ``docs/use/clients.md``.
+How errors travel is the business of ``semel_common.wire.status``.
 """
 
-from copy import copy
-from typing import ClassVar, Self
+from semel_common.error_classes import (
+    AbortableTransactionError,
+    ApplicationRecoverableError,
+    AuthorizationError,
+    InvalidConfigurationError,
+    InvalidRequestError,
+    RefreshRetriableError,
+    RetriableError,
+    SemelError,
+)
+from semel_common.error_codes import ErrorCode
+from semel_common.request_errors import (
+    ClusterAuthorizationFailedError,
+    CorruptMessageError,
+    GroupAuthorizationFailedError,
+    GroupIdNotFoundError,
+    GroupMaxSizeReachedError,
+    GroupSubscribedToTopicError,
+    InvalidConfigError,
+    InvalidGroupIdError,
+    InvalidPartitionsError,
+    InvalidRecordError,
+    InvalidTopicError,
+    InvalidTransactionTimeoutError,
+    JointOwnerMismatchError,
+    MessageTooLargeError,
+    NonEmptyGroupError,
+    OffsetMetadataTooLargeError,
+    OffsetOutOfRangeError,
+    OperationNotAttemptedError,
+    PolicyViolationError,
+    TopicAlreadyExistsError,
+    TopicAuthorizationFailedError,
+    TopicNotFoundError,
+    TransactionalIdAuthorizationFailedError,
+    TransactionalIdNotFoundError,
+    UnsupportedAssignorError,
+)
 
-from semel_common.error_codes import ErrorClass, ErrorCode
-
-
-class SemelError(Exception):
-    """Any error of the protocol."""
-
-    code: ClassVar[ErrorCode] = ErrorCode.UNKNOWN_SERVER_ERROR
-    error_class: ClassVar[ErrorClass] = ErrorClass.FATAL
-
-    def __init__(self, message: str, /, **details: str | int) -> None:
-        """Say what is wrong: lower case, no full stop; ``details`` are its facts for programs."""
-        super().__init__(message)
-        self.message = message
-        self.details = {name: str(value) for name, value in details.items()}
-
-    def as_value(self) -> Self:
-        """Return it to be kept as a value: without the frames of it and its cause."""
-        self.__cause__ = self.__context__ = None
-        return self.with_traceback(None)
-
-    def again(self) -> Self:
-        """Return an equal error: one that is raised again keeps the frames of every caller."""
-        return copy(self.as_value())
-
-
-class RetriableError(SemelError):
-    """Send the same request again, after a pause."""
-
-    error_class = ErrorClass.RETRIABLE
-
-
-class RefreshRetriableError(RetriableError):
-    """Ask for metadata or the coordinator again, then send the same request there."""
-
-    error_class = ErrorClass.REFRESH_RETRIABLE
-
-
-class AbortableTransactionError(SemelError):
-    """Abort the transaction; then the producer may go on."""
-
-    error_class = ErrorClass.ABORTABLE_TRANSACTION
-
-
-class ApplicationRecoverableError(SemelError):
-    """This producer or member is done; a new one may go on in its place."""
-
-    error_class = ErrorClass.APPLICATION_RECOVERABLE
-
-
-class InvalidRequestError(SemelError):
-    """The call itself is wrong: the caller's bug, or the user's."""
-
-    code = ErrorCode.INVALID_REQUEST
-    error_class = ErrorClass.INVALID_REQUEST
-
-
-class InvalidConfigurationError(SemelError):
-    """Who calls is not as the cluster wants it: its configuration has to be mended."""
-
-    error_class = ErrorClass.INVALID_CONFIGURATION
+__all__ = [
+    "AbortableTransactionError",
+    "ApplicationRecoverableError",
+    "AuthorizationError",
+    "BaseOffsetMismatchError",
+    "BrokerNotAvailableError",
+    "ClusterAuthorizationFailedError",
+    "ConcurrentTransactionsError",
+    "CoordinatorLoadInProgressError",
+    "CoordinatorNotAvailableError",
+    "CorruptMessageError",
+    "FencedInstanceIdError",
+    "FencedLeaderEpochError",
+    "FencedMemberEpochError",
+    "GroupAuthorizationFailedError",
+    "GroupIdNotFoundError",
+    "GroupMaxSizeReachedError",
+    "GroupSubscribedToTopicError",
+    "InconsistentClusterIdError",
+    "InvalidConfigError",
+    "InvalidConfigurationError",
+    "InvalidGroupIdError",
+    "InvalidPartitionsError",
+    "InvalidProducerEpochError",
+    "InvalidProducerIdMappingError",
+    "InvalidProducerTokenError",
+    "InvalidRecordError",
+    "InvalidRequestError",
+    "InvalidTopicError",
+    "InvalidTransactionTimeoutError",
+    "InvalidTxnStateError",
+    "JointOwnerMismatchError",
+    "KafkaStorageError",
+    "MessageTooLargeError",
+    "NetworkExceptionError",
+    "NonEmptyGroupError",
+    "NotCoordinatorError",
+    "NotLeaderOrFollowerError",
+    "OffsetMetadataTooLargeError",
+    "OffsetOutOfRangeError",
+    "OperationNotAttemptedError",
+    "OutOfOrderSequenceNumberError",
+    "PolicyViolationError",
+    "ProducerFencedError",
+    "RefreshRetriableError",
+    "RequestTimedOutError",
+    "RetriableError",
+    "SaslAuthenticationError",
+    "SemelError",
+    "StaleClaimEpochError",
+    "StaleMemberEpochError",
+    "ThrottlingQuotaExceededError",
+    "TopicAlreadyExistsError",
+    "TopicAuthorizationFailedError",
+    "TopicNotFoundError",
+    "TransactionAbortableError",
+    "TransactionCoordinatorFencedError",
+    "TransactionalIdAuthorizationFailedError",
+    "TransactionalIdNotFoundError",
+    "UnknownMemberIdError",
+    "UnknownServerError",
+    "UnknownTopicIdError",
+    "UnknownTopicOrPartitionError",
+    "UnreleasedInstanceIdError",
+    "UnstableOffsetCommitError",
+    "UnsupportedAssignorError",
+]
 
 
 class UnknownServerError(SemelError):
@@ -80,9 +125,9 @@ class UnknownServerError(SemelError):
 
 
 class RequestTimedOutError(RefreshRetriableError):
-    """No answer within the time given. What was asked may have happened.
+    """The answer did not come within the given time. The request may have taken effect.
 
-    Who does not answer may have been replaced, at another address.
+    The instance may have been replaced by another one at another address.
     """
 
     code = ErrorCode.REQUEST_TIMED_OUT
@@ -121,8 +166,8 @@ class UnstableOffsetCommitError(RetriableError):
 class UnreleasedInstanceIdError(RetriableError):
     """Another member has the group instance id; it is free once that one leaves or times out.
 
-    Kafka takes this for fatal, so that a process killed and started again must be started until the
-    session of its predecessor is over.
+    A member that joins and takes over is not answered this error. Kafka takes it for fatal, so that
+    a process killed and started again must be started until its predecessor's session is over.
     """
 
     code = ErrorCode.UNRELEASED_INSTANCE_ID
@@ -138,7 +183,7 @@ class ThrottlingQuotaExceededError(RetriableError):
 
 
 class CoordinatorNotAvailableError(RefreshRetriableError):
-    """Nobody is known yet who is in charge of this key."""
+    """The instance does not know yet which instance is in charge of this key."""
 
     code = ErrorCode.COORDINATOR_NOT_AVAILABLE
 
@@ -162,13 +207,27 @@ class FencedLeaderEpochError(RefreshRetriableError):
 
 
 class UnknownTopicOrPartitionError(RefreshRetriableError):
-    """No such topic or partition here; perhaps not yet."""
+    """The instance knows no such topic or partition, perhaps not yet.
+
+    Outside of a transaction: ask `Metadata` with `from_controller`. If its answer is
+    `TOPIC_NOT_FOUND`, give up; else do what the class says.
+
+    Inside a transaction: the same, but abort the transaction before you give up. The group
+    membership stays: keep up the heartbeats.
+    """
 
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 class UnknownTopicIdError(RefreshRetriableError):
-    """No topic with this id here; perhaps not yet."""
+    """The instance knows no topic with this id, perhaps not yet.
+
+    Outside of a transaction: ask `Metadata` with `from_controller`. If its answer is
+    `TOPIC_NOT_FOUND`, give up; else do what the class says.
+
+    Inside a transaction: the same, but abort the transaction before you give up. The group
+    membership stays: keep up the heartbeats.
+    """
 
     code = ErrorCode.UNKNOWN_TOPIC_ID
 
@@ -183,31 +242,62 @@ class BrokerNotAvailableError(RefreshRetriableError):
 
 
 class TransactionAbortableError(AbortableTransactionError):
-    """The transaction can only be aborted, or was: ``details`` has reason and next epoch."""
+    """The transaction can only be aborted, or was: ``details`` has reason and next epoch.
+
+    Outside of a transaction: only `JoinTxn` and `EndJointTxn` are answered this: do the version
+    again.
+
+    Inside a transaction: abort it as the class says. An answer to `EndTxn` says that it is aborted
+    already: go on with the epoch in `next_epoch`.
+    """
 
     code = ErrorCode.TRANSACTION_ABORTABLE
 
 
 class InvalidTxnStateError(AbortableTransactionError):
-    """The request does not fit the state of the transaction: ``details`` has it."""
+    """The request does not fit the state of the transaction: ``details`` has it.
+
+    Outside of a transaction: end the producer's open transaction before you send records that are
+    not transactional.
+
+    Inside a transaction: abort it as the class says. If the details of `EndTxn` have an `outcome`,
+    the transaction has ended that way: go on with the next epoch.
+    """
 
     code = ErrorCode.INVALID_TXN_STATE
 
 
 class InvalidProducerEpochError(AbortableTransactionError):
-    """A newer epoch of this producer was seen; the coordinator knows whose."""
+    """A newer epoch of this producer was seen; the coordinator knows whose.
+
+    Outside of a transaction: get another producer id with `InitProducerId`.
+
+    Inside a transaction: abort it as the class says. If `EndTxn` then answers `PRODUCER_FENCED`, a
+    successor has the transactional id: end.
+    """
 
     code = ErrorCode.INVALID_PRODUCER_EPOCH
 
 
 class OutOfOrderSequenceNumberError(AbortableTransactionError):
-    """A batch before this one is missing, or another batch was sent under its sequence."""
+    """A batch before this one is missing, or another batch was sent under its sequence.
+
+    Outside of a transaction: get another producer id with `InitProducerId`. Batches that were not
+    acknowledged may be in the log.
+
+    Inside a transaction: abort it as the class says.
+    """
 
     code = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
 class BaseOffsetMismatchError(AbortableTransactionError):
-    """The log does not end where the append was to begin: nothing of it was stored."""
+    """The log does not end where the append was to begin: nothing of it was stored.
+
+    Outside of a transaction: read on up to `log_end_offset`, then decide again what to append.
+
+    Inside a transaction: abort it as the class says, then the same.
+    """
 
     code = ErrorCode.BASE_OFFSET_MISMATCH
 
@@ -221,7 +311,13 @@ class BaseOffsetMismatchError(AbortableTransactionError):
 
 
 class ProducerFencedError(ApplicationRecoverableError):
-    """A successor with the same transactional id has taken over."""
+    """A successor with the same transactional id has taken over.
+
+    Outside of a transaction: end: a successor is at work.
+
+    Inside a transaction: end: a successor is at work, and a transaction that was not committed is
+    aborted. After a commit without an `outcome` in the details, ask `GetTransactionOutcome` first.
+    """
 
     code = ErrorCode.PRODUCER_FENCED
 
@@ -235,32 +331,65 @@ class InvalidProducerIdMappingError(ApplicationRecoverableError):
 class InvalidProducerTokenError(ApplicationRecoverableError):
     """Nothing proves that the producer id is the caller's: ``producer_token`` is wrong, or missing.
 
-    Also what happens to a producer that lives longer than the secret that its token was made with.
+    Also what happens to a producer that lives longer than the secret of its token. The SDK then
+    asks for another token by itself.
+
+    Outside of a transaction: call `InitProducerId` again, and send the `producer_token` of its
+    answer with each request.
+
+    Inside a transaction: the same: `InitProducerId` aborts the open transaction.
     """
 
     code = ErrorCode.INVALID_PRODUCER_TOKEN
 
 
 class UnknownMemberIdError(ApplicationRecoverableError):
-    """The group has no such member, or no longer."""
+    """The group has no such member, or no longer.
+
+    Outside of a transaction: join the group again, with `member_epoch` 0, and read on from the
+    committed offsets.
+
+    Inside a transaction: abort the transaction as `ABORTABLE_TRANSACTION` says, then the same. The
+    producer goes on.
+    """
 
     code = ErrorCode.UNKNOWN_MEMBER_ID
 
 
 class FencedInstanceIdError(ApplicationRecoverableError):
-    """Another member has taken over the group instance id: this one must end."""
+    """Another process has joined with the group instance id.
+
+    Outside of a transaction: end: the other process reads in this one's place.
+
+    Inside a transaction: abort the transaction as `ABORTABLE_TRANSACTION` says, then end.
+    """
 
     code = ErrorCode.FENCED_INSTANCE_ID
 
 
 class FencedMemberEpochError(ApplicationRecoverableError):
-    """The member's epoch is not the one that the group gave it: join again."""
+    """The member's epoch is not the one that the group gave it.
+
+    Outside of a transaction: join the group again, with `member_epoch` 0, and read on from the
+    committed offsets.
+
+    Inside a transaction: abort the transaction as `ABORTABLE_TRANSACTION` says, then the same. The
+    producer goes on.
+    """
 
     code = ErrorCode.FENCED_MEMBER_EPOCH
 
 
 class StaleMemberEpochError(ApplicationRecoverableError):
-    """The member's epoch is old: heartbeat, then try again with the new one."""
+    """The member's epoch is old, or the member does not hold the partition.
+
+    Outside of a transaction: send a heartbeat, then commit again under the `member_epoch` of its
+    answer, for the partitions that the member still holds.
+
+    Inside a transaction: abort the transaction as `ABORTABLE_TRANSACTION` says, and send a
+    heartbeat. The next transaction takes the partitions that the member still holds, under the
+    `member_epoch` of the answer. Producer and member go on.
+    """
 
     code = ErrorCode.STALE_MEMBER_EPOCH
 
@@ -275,7 +404,13 @@ class TransactionCoordinatorFencedError(SemelError):
 
 
 class InconsistentClusterIdError(SemelError):
-    """The other side belongs to another cluster, and did nothing: make a new client."""
+    """The other side belongs to another cluster, and did nothing.
+
+    Outside of a transaction: ask `Metadata` of the coordinators. If one belongs to your cluster,
+    send the request where its answer says; else end.
+
+    Inside a transaction: the same. A commit that was sent before keeps its unknown outcome.
+    """
 
     code = ErrorCode.INCONSISTENT_CLUSTER_ID
 
@@ -286,164 +421,10 @@ class StaleClaimEpochError(SemelError):
     code = ErrorCode.STALE_CLAIM_EPOCH
 
 
-# -- mend the configuration ----------------------------------------------------------------------
+# -- correct the configuration -------------------------------------------------------------------
 
 
 class SaslAuthenticationError(InvalidConfigurationError):
-    """Who calls has not proven who it is, or not any more: nothing was done."""
+    """The caller has not proven its identity, or its proof has expired: nothing was done."""
 
     code = ErrorCode.SASL_AUTHENTICATION_FAILED
-
-
-# -- fix the call --------------------------------------------------------------------------------
-
-
-class OffsetOutOfRangeError(InvalidRequestError):
-    """The log does not hold this offset: ``details`` has log_start_offset and high_watermark."""
-
-    code = ErrorCode.OFFSET_OUT_OF_RANGE
-
-
-class CorruptMessageError(InvalidRequestError):
-    """The CRC does not fit a batch that arrived, or one in the store: ``details`` say where."""
-
-    code = ErrorCode.CORRUPT_MESSAGE
-
-
-class MessageTooLargeError(InvalidRequestError):
-    """A batch or a request is over the limit in ``details``."""
-
-    code = ErrorCode.MESSAGE_TOO_LARGE
-
-
-class OffsetMetadataTooLargeError(InvalidRequestError):
-    """The metadata of an offset commit is over the limit."""
-
-    code = ErrorCode.OFFSET_METADATA_TOO_LARGE
-
-
-class InvalidTopicError(InvalidRequestError):
-    """Not a legal name of a topic."""
-
-    code = ErrorCode.INVALID_TOPIC_EXCEPTION
-
-
-class InvalidGroupIdError(InvalidRequestError):
-    """Not a legal group id."""
-
-    code = ErrorCode.INVALID_GROUP_ID
-
-
-class TopicAlreadyExistsError(InvalidRequestError):
-    """There is a topic with this name."""
-
-    code = ErrorCode.TOPIC_ALREADY_EXISTS
-
-
-class InvalidPartitionsError(InvalidRequestError):
-    """Not a possible number of partitions."""
-
-    code = ErrorCode.INVALID_PARTITIONS
-
-
-class InvalidConfigError(InvalidRequestError):
-    """An option is wrong, or in conflict with another."""
-
-    code = ErrorCode.INVALID_CONFIG
-
-
-class PolicyViolationError(InvalidRequestError):
-    """The topic's options do not allow it."""
-
-    code = ErrorCode.POLICY_VIOLATION
-
-
-class InvalidTransactionTimeoutError(InvalidRequestError):
-    """The transaction time-out is not positive, or over the server's limit."""
-
-    code = ErrorCode.INVALID_TRANSACTION_TIMEOUT
-
-
-class OperationNotAttemptedError(InvalidRequestError):
-    """Another part of the same request was refused, so this one was not tried."""
-
-    code = ErrorCode.OPERATION_NOT_ATTEMPTED
-
-
-class GroupIdNotFoundError(InvalidRequestError):
-    """There is no such group."""
-
-    code = ErrorCode.GROUP_ID_NOT_FOUND
-
-
-class NonEmptyGroupError(InvalidRequestError):
-    """The group has members: this is only for groups that have none."""
-
-    code = ErrorCode.NON_EMPTY_GROUP
-
-
-class GroupSubscribedToTopicError(InvalidRequestError):
-    """A member of the group reads the topic, so the group's offsets of it stay."""
-
-    code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
-
-
-class GroupMaxSizeReachedError(InvalidRequestError):
-    """The group has as many members as it may have."""
-
-    code = ErrorCode.GROUP_MAX_SIZE_REACHED
-
-
-class InvalidRecordError(InvalidRequestError):
-    """A batch breaks the rules of batches."""
-
-    code = ErrorCode.INVALID_RECORD
-
-
-class TransactionalIdNotFoundError(InvalidRequestError):
-    """There is no such transactional id."""
-
-    code = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
-
-
-class JointOwnerMismatchError(InvalidRequestError):
-    """The transactional id belongs to another owner of joint transactions: ``details`` has it."""
-
-    code = ErrorCode.JOINT_OWNER_MISMATCH
-
-
-class UnsupportedAssignorError(InvalidRequestError):
-    """The group coordinator has no assignor of this name."""
-
-    code = ErrorCode.UNSUPPORTED_ASSIGNOR
-
-
-# -- not allowed ---------------------------------------------------------------------------------
-
-
-class AuthorizationError(InvalidRequestError):
-    """The caller may not do this: somebody has to allow it (`semel acls add`) first."""
-
-
-class TopicAuthorizationFailedError(AuthorizationError):
-    """The caller may not do this to the topic, whether or not there is one."""
-
-    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-
-
-class GroupAuthorizationFailedError(AuthorizationError):
-    """The caller may not do this to the group, whether or not there is one."""
-
-    code = ErrorCode.GROUP_AUTHORIZATION_FAILED
-
-
-class TransactionalIdAuthorizationFailedError(AuthorizationError):
-    """The caller may not do this to the transactional id, whether or not there is one."""
-
-    code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-
-
-class ClusterAuthorizationFailedError(AuthorizationError):
-    """The caller may not do this to the cluster."""
-
-    code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED

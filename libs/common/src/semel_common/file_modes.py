@@ -1,4 +1,4 @@
-"""Who may read files: journals, logs, keys, and all that lies beside them.
+"""Modes of files and folders: journals, logs, keys, and the files beside them.
 
 New files have mode 0600 and new folders 0700, whatever the umask is. *Others* are all users but the
 owner and the members of the file's group. Of files and folders that are there, others are shut out;

@@ -1,10 +1,10 @@
-"""How ids are built, so that anyone finds who is in charge from an id alone."""
+"""The form of ids: an id alone says which instance is in charge of it."""
 
 from enum import StrEnum
 from hashlib import blake2b
 from typing import NamedTuple
 
-from semel_common.partitioner import partition_for_key
+from semel_common.record_batches.partitioner import partition_for_key
 
 NO_PRODUCER_ID = 0
 """The producer id of records that are written without idempotence; never given to a producer."""
@@ -13,7 +13,7 @@ _COUNTER_BITS = 48
 PRODUCER_IDS_PER_PARTITION = (1 << _COUNTER_BITS) - 1
 TRANSACTION_LOG_PARTITIONS_MAX = 1 << 15
 _COUNTER_START_BITS = 45
-"""An eighth of all counters: the rest is room for those that follow the start of a cluster."""
+"""A cluster's counters start in the first eighth; the other counters are room to count on."""
 
 
 class InternalTopic(StrEnum):

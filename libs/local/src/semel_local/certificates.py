@@ -24,7 +24,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from semel_common.file_modes import make_private_file, make_private_folder
 
 if TYPE_CHECKING:
-    from semel_common.wire.security import Security
+    from semel_common.wire.client_security import Security
 
 SERVICES = "semel://local/services"
 CLIENT = "semel://local/client"
@@ -64,7 +64,7 @@ class LocalCertificates:
         return self.folder / "services.key"
 
     def settings(self) -> dict[str, str]:
-        """Return what services serve with: a certificate of theirs, for those who have one."""
+        """Return the settings with which services present their certificate."""
         return {
             "listener_security_protocol_map": "default:SSL",
             "ssl_certificate_location": str(self.service_certificate),
@@ -76,7 +76,7 @@ class LocalCertificates:
 
     def security(self) -> "Security":
         """Return what clients connect with."""
-        from semel_common.wire.security import Security  # noqa: PLC0415 - loads gRPC
+        from semel_common.wire.client_security import Security  # noqa: PLC0415 - loads gRPC
 
         return Security(
             ssl_ca_location=self.ca,
@@ -85,7 +85,7 @@ class LocalCertificates:
         )
 
     def make(self) -> None:
-        """Make what is not there, or not for long any more."""
+        """Make the certificates that are missing or expire soon."""
         now = datetime.now(UTC)
         if self._good_until() > now + RENEWED_BEFORE:
             return

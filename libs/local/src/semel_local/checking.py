@@ -7,12 +7,12 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from semel_broker import checking as broker
-from semel_coordinator.serde import CoordinatorSerde
-from semel_group.serde import GroupSerde
+from semel_broker.storage import journal_check as broker
+from semel_coordinator.record_serde import CoordinatorSerde
+from semel_group.journal import GroupSerde
 from semel_local.errors import LocalClusterError
 from semel_runtime.journal import JournalError
-from semel_runtime.journal.sqlite.checking import FoundDamage, JournalFile, open_stopped
+from semel_runtime.journal.sqlite.file_check import FoundDamage, JournalFile, open_stopped
 from semel_runtime.journal.sqlite.folder import JOURNAL_FILE
 from semel_runtime.machine import UnknownRecordError
 
@@ -43,7 +43,7 @@ def data_folders(folder: Path) -> Iterator[Path]:
     if (folder / JOURNAL_FILE).is_file():
         yield folder
         return
-    found = sorted(each.parent for each in folder.glob(f"*/{JOURNAL_FILE}"))
+    found = sorted(path.parent for path in folder.glob(f"*/{JOURNAL_FILE}"))
     if not found:
         raise LocalClusterError(
             f"{folder} has no {JOURNAL_FILE}, and no folder in it has one: name the data folder of"
@@ -62,6 +62,7 @@ def check(folder: Path) -> Checked:
         with open_stopped(folder) as journal:
             service = journal.service()
             journal.check_structure()
+            journal.check_end()
             entries = _check_content(journal, service)
             return Checked(
                 folder=str(folder), service=service, entries=entries, damage=tuple(journal.found)

@@ -13,8 +13,7 @@ from typing import Self
 import structlog
 from opentelemetry.trace import TracerProvider
 
-from aiosemel.client import SemelClient
-from aiosemel.options import ClientOptions
+from aiosemel import ClientOptions, SemelClient
 from semel_local.errors import LocalClusterError, first_of
 from semel_local.layout import CONTROLLER, Role, ServiceName, Settings, service_settings
 from semel_local.service import LocalService, Place
@@ -146,7 +145,7 @@ class LocalCluster:
 
 
 def log_to_standard_library() -> None:
-    """Leave the logs of services to whoever configures logging; warnings show without that."""
+    """Hand the logs of services to the standard library; warnings show without a configuration."""
     if structlog.is_configured():
         return
     structlog.configure(

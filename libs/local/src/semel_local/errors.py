@@ -10,7 +10,19 @@ class FolderError(LocalClusterError):
 
 
 class PortInUseError(LocalClusterError):
-    """The port for clients is taken by another program."""
+    """The port for clients is in use already."""
+
+    def __init__(self, port: int, user: str = "another program") -> None:
+        """Name the port, and the program that uses it."""
+        super().__init__(
+            f"port {port} is in use by {user}: stop that one, or choose another port"
+            f" (--port {port + 100}, or --port 0 for any that is free)"
+        )
+        self.port = port
+
+
+class NoPortFreeError(LocalClusterError):
+    """No port is left for a service."""
 
 
 class ServiceFailedError(LocalClusterError):

@@ -75,7 +75,7 @@ def write_pids(folder: Path, pids: Mapping[str, int]) -> None:
 
 
 def forget_pids(folder: Path) -> None:
-    """Note that nobody runs any more; a full disk has room for that."""
+    """Note that no service runs any more; a full disk has room for that."""
     (folder / PIDS_FILE).unlink(missing_ok=True)
 
 
@@ -92,7 +92,7 @@ async def stop_leftovers(folder: Path) -> list[str]:
 
 
 def _read_pids(folder: Path) -> dict[str, int]:
-    """Return who ran; nobody, if the note is damaged or not there."""
+    """Return the services that ran; none if the note is damaged or missing."""
     try:
         noted: object = json.loads((folder / PIDS_FILE).read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):

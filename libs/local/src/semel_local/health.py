@@ -6,7 +6,8 @@ from typing import TypeAlias
 import grpc
 from grpc_health.v1 import health_pb2 as pb
 
-from semel_common.wire.security import ClientCredentials, Security
+from semel_common.wire.channel_options import DIRECT
+from semel_common.wire.client_security import ClientCredentials, Security
 
 Watch: TypeAlias = (
     "grpc.aio.UnaryStreamMultiCallable[pb.HealthCheckRequest, pb.HealthCheckResponse]"
@@ -14,6 +15,7 @@ Watch: TypeAlias = (
 
 _RETRY_S = 0.02
 _CHANNEL_ARGUMENTS = (
+    DIRECT,
     ("grpc.initial_reconnect_backoff_ms", 20),
     ("grpc.min_reconnect_backoff_ms", 3_000),  # The time that an attempt is given.
     ("grpc.max_reconnect_backoff_ms", 50),
@@ -50,6 +52,6 @@ async def _becomes_serving(watch: Watch) -> bool:
         async for answer in watch(pb.HealthCheckRequest(), wait_for_ready=True):
             if answer.status == pb.HealthCheckResponse.SERVING:
                 return True
-    except grpc.aio.AioRpcError:
+    except (grpc.aio.AioRpcError, grpc.aio.BaseError):
         pass
     return False

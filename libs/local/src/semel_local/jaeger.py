@@ -23,7 +23,7 @@ _OTHERS = (
     "collector.otlp.http",
     "query.grpc-server",
 )
-"""Servers of it that nobody here asks."""
+"""Servers of Jaeger that stay unused here."""
 
 
 def find_jaeger() -> Path | None:

@@ -167,7 +167,7 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 def plan_layout(known: ClusterLayout | None, wanted: Wanted) -> ClusterLayout:
-    """Return which services to start where. Raises FolderError, PortInUseError."""
+    """Return which services to start where. Raises FolderError, PortInUseError, NoPortFreeError."""
     counts = {role: _count(known, wanted.count(role), role) for role in Role}
     names = [ServiceName(role, number) for role in Role for number in range(counts[role])]
     kept = dict(known.ports) if known else {}
@@ -202,10 +202,7 @@ def _bootstrap_port(stored: int | None, wanted: int | None) -> int:
         return stored if stored and is_free(stored) else free_port(port_range())
     port = wanted or stored or DEFAULT_PORT
     if not is_free(port):
-        raise PortInUseError(
-            f"port {port} is in use by another program: stop that one, or choose another port"
-            f" (--port {port + 100}, or --port 0 for any that is free)"
-        )
+        raise PortInUseError(port)
     return port
 
 
@@ -225,7 +222,7 @@ def _fill_ports(
 
 
 def _refuse_strangers(folder: Path) -> None:
-    """Raise FolderError rather than fill a folder of somebody else's files with ours."""
+    """Raise FolderError if the folder has files of another program."""
     if folder.is_dir() and any(not path.name.startswith("semel.") for path in folder.iterdir()):
         raise FolderError(
             f"{folder} has files in it, but no cluster ({LAYOUT_FILE}): choose an empty folder"

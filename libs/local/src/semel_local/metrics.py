@@ -19,7 +19,7 @@ class MetricsPorts:
         self._ports: dict[ServiceName, int] = {}
 
     def start_options(self, name: ServiceName) -> StartOptions:
-        """Return what lets a service serve its metrics. Raises PortInUseError."""
+        """Return what lets a service serve its metrics. Raises NoPortFreeError."""
         if name not in self._ports:
             self._ports[name] = free_port(port_range(max(self._ports.values(), default=None)))
         return StartOptions(settings={"metrics_listener": f"{HOST}:{self._ports[name]}"})

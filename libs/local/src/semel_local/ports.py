@@ -8,14 +8,14 @@ import random
 import socket
 from collections.abc import Iterable
 
-from semel_local.errors import PortInUseError
+from semel_local.errors import NoPortFreeError
 
 HOST = "127.0.0.1"
 _FIRST, _LAST = 20_000, 32_767
 
 
 def is_free(port: int) -> bool:
-    """Whether somebody could listen on this port now."""
+    """Whether a server could listen on this port now."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         # As servers do: the remains of closed connections are no hindrance.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -34,8 +34,8 @@ def port_range(after: int | None = None) -> range:
 
 
 def free_port(candidates: Iterable[int]) -> int:
-    """Return the first that is free; raises PortInUseError if none is."""
+    """Return the first that is free; raises NoPortFreeError if none is."""
     for port in candidates:
         if is_free(port):
             return port
-    raise PortInUseError("no port is free for a service: choose another one with --port")
+    raise NoPortFreeError("no port is free for a service: choose another one with --port")

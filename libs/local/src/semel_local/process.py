@@ -8,29 +8,37 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from semel_common.file_modes import make_private_file, make_private_folder
+from semel_local.log_errors import last_error
 
 LOG_MAX_BYTES = 8 << 20
 """A log that is larger at the start of its process is put aside."""
 _TAIL_BYTES = 16 << 10
 _TAIL_LINES = 15
+_LINES_SHOWN = 5
+"""Of a process that has logged no error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How a process ended that nobody had asked to end."""
+    """The unexpected end of a process."""
 
     name: str
     exit_status: int
     """Negative: the number of the signal that killed it."""
     log_path: Path
     log_tail: str
+    """The last lines of this process in its log."""
 
     def __str__(self) -> str:
+        """Say what the last error was; without one, show a few lines."""
         how = f"exit status {self.exit_status}"
         if self.exit_status < 0:
             how = f"killed by {signal.Signals(-self.exit_status).name}"
-        tail = f":\n{self.log_tail}" if self.log_tail else ""
-        return f"{self.name} ended ({how}); the end of {self.log_path}{tail}"
+        lines = self.log_tail.splitlines()
+        if error := last_error(lines):
+            return f"{self.name} ended ({how}): {error}\nits log is {self.log_path}"
+        shown = "".join(f"\n{line}" for line in lines[-_LINES_SHOWN:])
+        return f"{self.name} ended ({how}); its log is {self.log_path}{':' if shown else ''}{shown}"
 
 
 class ManagedProcess:
@@ -44,13 +52,15 @@ class ManagedProcess:
         *,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """Do not start it yet. ``environment`` is added to what it inherits."""
+        """Do not start it yet. ``environment`` is added to the inherited variables."""
         self.name = name
         self.log_path = log_path
         assignments = (f"{name}={value}" for name, value in (environment or {}).items())
         self._command = ("env", *assignments, *command) if environment else tuple(command)
         self._process: asyncio.subprocess.Process | None = None
         self._expected_to_end = True
+        self._log_begin = 0
+        """Where the output of this process begins in the log."""
 
     @property
     def pid(self) -> int | None:
@@ -69,6 +79,7 @@ class ManagedProcess:
         _put_aside(self.log_path)
         make_private_file(self.log_path)
         with self.log_path.open("ab") as log:
+            self._log_begin = log.tell()
             self._process = await asyncio.create_subprocess_exec(
                 *self._command,
                 stdin=asyncio.subprocess.DEVNULL,
@@ -115,15 +126,15 @@ class ManagedProcess:
             name=self.name,
             exit_status=exit_status,
             log_path=self.log_path,
-            log_tail=tail(self.log_path),
+            log_tail=tail(self.log_path, self._log_begin),
         )
 
 
-def tail(path: Path) -> str:
-    """Return the last lines of a file; empty if there is none."""
+def tail(path: Path, begin: int = 0) -> str:
+    """Return the last lines of a file from an offset on; empty if there is none."""
     try:
         with path.open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
+            file.seek(max(begin, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
             lines = file.read().decode("utf-8", "replace").splitlines()
     except FileNotFoundError:
         return ""

@@ -31,9 +31,10 @@ from semel_local.layout import (
     write_layout,
 )
 from semel_local.process import Ended, ManagedProcess
+from semel_local.volume import room_of
 
 if TYPE_CHECKING:
-    from semel_common.wire.security import Security
+    from semel_common.wire.client_security import Security
 
 TLS_FOLDER = "tls"
 START_TIMEOUT_S = 60.0
@@ -83,6 +84,7 @@ class ProcessCluster:
         tls: bool = False,
         security: "Security | None" = None,
         settings: Settings | None = None,
+        environment: Mapping[str, str] | None = None,
         on_ended: Callable[[Ended], None] | None = None,
         start_options: Callable[[ServiceName], StartOptions] | None = None,
     ) -> None:
@@ -91,7 +93,8 @@ class ProcessCluster:
         Numbers that are not given are those of the folder, or one of each. ``port`` is that of the
         bootstrap address: 0 for any free one when the cluster is made, None for 9092. ``tls``:
         services ask for certificates, which are made for this cluster; ``security`` is what to
-        connect with where ``tls`` does not make it. ``on_ended`` is told of services that end
+        connect with where ``tls`` does not make it. ``environment`` is what services inherit, to
+        look up their reserve of the volume. ``on_ended`` is told of services that end
         without being asked to. ``start_options`` is asked at every start of a service.
         """
         self.folder = folder.resolve()
@@ -104,6 +107,7 @@ class ProcessCluster:
         self._certificates = LocalCertificates(self.folder / TLS_FOLDER) if tls else None
         self._security = security
         self._settings = settings or {}
+        self._environment = environment or {}
         self._on_ended = on_ended
         self._start_options = start_options or (lambda _: StartOptions())
         self._layout: ClusterLayout | None = None
@@ -111,12 +115,14 @@ class ProcessCluster:
         self._group = asyncio.TaskGroup()
         self._held = ExitStack()
         self._running = False
+        self.volume_warning = ""
+        """What to tell of a volume with little room; to be read once the cluster is open."""
         self.mode_before: int | None = None
         """The mode of a folder that other users could use, and no longer can."""
         self.leftovers: Sequence[str] = ()
         """Services of an earlier supervisor that were still running, and were stopped."""
 
-    # -- what is there ------------------------------------------------------------------------
+    # -- contents -----------------------------------------------------------------------------
 
     @property
     def layout(self) -> ClusterLayout:
@@ -228,13 +234,15 @@ class ProcessCluster:
     async def open(self) -> None:
         """Start all services and wait until they are ready.
 
-        Raises FolderError, PortInUseError or ServiceFailedError; then none is left running.
+        Raises FolderError, PortInUseError, NoPortFreeError or ServiceFailedError; then none is left
+        running.
         """
         read_layout(self.folder)  # Leaves no lock in a folder that is none of ours.
         with ExitStack() as stack:
             stack.enter_context(FolderLock(self.folder))
             known = read_layout(self.folder)
-            with suppress(PermissionError):  # Another user's folder: what is in it is private.
+            self._look_at_volume(is_new=known is None)
+            with suppress(PermissionError):  # Another user's folder: its content is private.
                 self.mode_before = shut_others_out(self.folder) if known else None
             self.leftovers = await stop_leftovers(self.folder)
             self._layout = plan_layout(known, self._wanted)
@@ -253,6 +261,15 @@ class ProcessCluster:
         except BaseException:
             await self.stop()
             raise
+
+    def _look_at_volume(self, *, is_new: bool) -> None:
+        """Note whether the volume is small. Raises FolderError if a new cluster has no room."""
+        room = room_of(self.folder, self._settings, self._environment)
+        if room is None:
+            return
+        if is_new:
+            room.check_new_cluster()
+        self.volume_warning = room.warning()
 
     async def __aenter__(self) -> Self:
         await self.open()

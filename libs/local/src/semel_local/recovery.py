@@ -4,7 +4,7 @@ The running controller tells all others what the cluster looks like, or else its
 stopped with them. Coordinator 0 is the controller: it has to be told by the volumes of the others.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,22 +12,23 @@ from msgspec import Struct
 
 from semel.coordinator.v1 import cluster_pb2 as wire
 from semel_broker import recovery as broker
-from semel_broker.serde import BrokerSerde
-from semel_common.errors import ClusterAuthorizationFailedError, SemelError
-from semel_common.wire.grpc_connection import ChannelOptions, GrpcConnector
+from semel_broker.journal.record_serde import BrokerSerde
+from semel_common.errors import ClusterAuthorizationFailedError, RetriableError, SemelError
+from semel_common.wire.channel_options import ChannelOptions
+from semel_common.wire.client_security import Security
+from semel_common.wire.grpc_connection import GrpcConnector
 from semel_common.wire.methods import METADATA
-from semel_common.wire.security import Security
 from semel_coordinator import recovery as coordinator
 from semel_coordinator.controller.machine import InstanceKey
-from semel_coordinator.serde import CoordinatorSerde
+from semel_coordinator.record_serde import CoordinatorSerde
 from semel_group import recovery as group
-from semel_group.serde import GroupSerde
+from semel_group.journal import GroupSerde
 from semel_local.cluster import log_to_standard_library
 from semel_local.errors import LocalClusterError
 from semel_local.layout import CONTROLLER, Role, ServiceName
 from semel_runtime.claims import JournalMark
-from semel_runtime.cluster.image import ClusterImage, ServiceRole
-from semel_runtime.cluster.serde import image_from_wire
+from semel_runtime.cluster.metadata_image import ClusterImage, ServiceRole
+from semel_runtime.cluster.metadata_serde import image_from_wire
 from semel_runtime.journal import JournalError
 from semel_runtime.recovery import (
     CopyKeeper,
@@ -82,7 +83,9 @@ async def recover(
         if name == CONTROLLER:
             image, marks = await _newest(name, sources)
             return await coordinator.recover(folder, recovery, image, marks)
-        image = await _ask(sources) if sources.bootstrap else (await _newest(name, sources))[0]
+        image = (
+            await ask_for_image(sources) if sources.bootstrap else (await _newest(name, sources))[0]
+        )
         match name.role:
             case Role.COORDINATOR:
                 return await coordinator.recover(folder, recovery, image)
@@ -94,13 +97,13 @@ async def recover(
         raise LocalClusterError(str(error)) from error
 
 
-async def _ask(sources: Sources) -> ClusterImage:
+async def ask_for_image(sources: Sources) -> ClusterImage:
+    """Return what a running cluster looks like. Raises LocalClusterError."""
     bootstrap = sources.bootstrap
     connector = GrpcConnector(ChannelOptions(), sources.security)
     request = wire.MetadataRequest(all_topics=True, all_listeners=True)
     try:
-        connection = connector.connect(bootstrap)
-        return image_from_wire(await connection.call(METADATA, request, timeout_ms=_TIMEOUT_MS))
+        return image_from_wire(await _ask_each(bootstrap.split(","), connector, request))
     except ClusterAuthorizationFailedError as error:
         raise LocalClusterError(
             f"the controller at {bootstrap} tells only services what the cluster looks like"
@@ -115,6 +118,20 @@ async def _ask(sources: Sources) -> ClusterImage:
         ) from error
     finally:
         await connector.close()
+
+
+async def _ask_each(
+    addresses: Sequence[str], connector: GrpcConnector, request: wire.MetadataRequest
+) -> wire.MetadataResponse:
+    """Ask one address after the other until a coordinator answers; raises the last one's error."""
+    *others, last = addresses
+    for address in others:
+        try:
+            connection = connector.connect(address.strip())
+            return await connection.call(METADATA, request, timeout_ms=_TIMEOUT_MS)
+        except RetriableError:
+            continue
+    return await connector.connect(last.strip()).call(METADATA, request, timeout_ms=_TIMEOUT_MS)
 
 
 async def _newest(
@@ -149,7 +166,7 @@ def _needed(recovered: ServiceName, image: ClusterImage) -> list[InstanceKey]:
     """Return whose metadata count: the controller's, or those of all that it has told."""
     if recovered != CONTROLLER:
         return [_key(CONTROLLER)]
-    known = [InstanceKey(each.role, each.instance_id) for each in image.instances]
+    known = [InstanceKey(instance.role, instance.instance_id) for instance in image.instances]
     return [each for each in known if each != _key(CONTROLLER)]
 
 

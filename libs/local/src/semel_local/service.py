@@ -14,7 +14,7 @@ from opentelemetry.trace import Tracer
 from semel_broker.app import BrokerApp
 from semel_broker.config import BrokerSettings
 from semel_common.wire.grpc_connection import GrpcConnector
-from semel_common.wire.traced import TracedConnector
+from semel_common.wire.traced_connector import TracedConnector
 from semel_coordinator.app import CoordinatorApp
 from semel_coordinator.config import CoordinatorSettings
 from semel_group.app import GroupApp
@@ -23,12 +23,12 @@ from semel_local.errors import ServiceFailedError
 from semel_local.layout import HOST, Role, ServiceName
 from semel_runtime.app import App, Environment
 from semel_runtime.clock import SystemClock
-from semel_runtime.cluster.image import Listener
+from semel_runtime.cluster.metadata_image import Listener
 from semel_runtime.journal import Journal
-from semel_runtime.journal.opening import open_journal
-from semel_runtime.offload import in_thread
+from semel_runtime.journal.engine_choice import open_journal
+from semel_runtime.process.worker_threads import in_thread
 from semel_runtime.server.grpc_server import GrpcServer
-from semel_runtime.server.limits import ServerLimits
+from semel_runtime.server.limits.server_limits import ServerLimits
 from semel_runtime.testing.journal import MemoryJournal
 from semel_runtime.testing.volume import MemoryVolume
 

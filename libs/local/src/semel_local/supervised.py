@@ -10,15 +10,15 @@ from semel_local.processes import ProcessCluster, StartOptions
 
 
 class Supervised:
-    """A cluster, and what has ended in it. Made by ``supervised``."""
+    """A cluster, and the services that have ended in it. Made by ``supervised``."""
 
     def __init__(self, folder: Path, *, environment: Mapping[str, str]) -> None:
-        """Do no I/O yet. ``environment`` is added to what the services inherit."""
+        """Do no I/O yet. ``environment`` is added to the variables that the services inherit."""
         self._queue: asyncio.Queue[Ended] = asyncio.Queue()
         self._unseen: asyncio.Queue[Ended] = asyncio.Queue()
         options = StartOptions(environment=environment)
         self.ends: list[Ended] = []
-        """The ends of services so far that nobody had asked for; each was started again."""
+        """The unexpected ends of services so far; each service was started again."""
         self.cluster = ProcessCluster(
             folder, on_ended=self._queue.put_nowait, start_options=lambda _: options
         )

@@ -6,7 +6,6 @@ it through the Environment, so a test can put a whole cluster into one process.
 """
 
 import asyncio
-import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -20,37 +19,39 @@ import uvloop
 from opentelemetry.trace import Tracer
 from pydantic import ValidationError
 
+from semel_common.allocator import keep_freed_memory
 from semel_common.errors import (
     SemelError,
 )
-from semel_common.memory import keep_freed_memory
-from semel_common.telemetry import Telemetry, open_telemetry
-from semel_common.wire.clusters import ClusterConnector
+from semel_common.stop_signals import heeded_signals
+from semel_common.telemetry.span_export import Telemetry, open_telemetry
+from semel_common.wire.channel_options import ChannelOptions
+from semel_common.wire.cluster_header import ClusterConnector
 from semel_common.wire.connection import Connector
-from semel_common.wire.grpc_connection import ChannelOptions, GrpcConnector
-from semel_common.wire.traced import TracedConnector
+from semel_common.wire.grpc_connection import GrpcConnector
+from semel_common.wire.traced_connector import TracedConnector
+from semel_runtime.authentication.service_security import ServiceSecurity, own_security
 from semel_runtime.clock import Clock, SystemClock
-from semel_runtime.cluster.controller_memory import ControllerMemory
-from semel_runtime.cluster.copy import ClusterCopy
-from semel_runtime.cluster.image import ClusterImage, Listener, ServiceRole
-from semel_runtime.cluster.link import ClusterLink, Identity
+from semel_runtime.cluster.controller_link import ClusterLink, Identity
+from semel_runtime.cluster.controller_note import ControllerMemory
+from semel_runtime.cluster.metadata_copy import ClusterCopy
+from semel_runtime.cluster.metadata_image import ClusterImage, Listener, ServiceRole, role_text
 from semel_runtime.config import ServiceSettings, parse_listeners, telemetry_environment
-from semel_runtime.disk_watch import DiskWatch
-from semel_runtime.ending import EXIT_FAILURE, end_by_force, refuse_if_told, report
-from semel_runtime.file_limit import fit_file_limit
 from semel_runtime.journal import Journal, JournalError
-from semel_runtime.journal.opening import is_folder, open_journal
-from semel_runtime.logs import configure_logging, log_of_telemetry, take_standard_error
-from semel_runtime.machine import Machine, Serde
-from semel_runtime.memory import collect_garbage_seldom
-from semel_runtime.offload import Offload, in_thread, inline
-from semel_runtime.recovery import RECOVERED
-from semel_runtime.refusal import (
+from semel_runtime.journal.engine_choice import is_folder, open_journal
+from semel_runtime.journal_refusal import (
     check_journal_not_refused,
     check_not_refused,
 )
+from semel_runtime.logs.log_setup import configure_logging, log_of_telemetry, take_standard_error
+from semel_runtime.machine import Machine, Serde
+from semel_runtime.process.disk_watch import DiskWatch
+from semel_runtime.process.file_limit import fit_file_limit
+from semel_runtime.process.garbage_collection import collect_garbage_seldom
+from semel_runtime.process.process_end import EXIT_FAILURE, end_by_force, refuse_if_told, report
+from semel_runtime.process.worker_threads import Offload, in_thread, inline
+from semel_runtime.recovery import RECOVERED
 from semel_runtime.runner import Runner, RunnerOptions
-from semel_runtime.security import ServiceSecurity, own_security
 from semel_runtime.server.calls import Guards, Handlers
 from semel_runtime.server.grpc_server import GrpcServer
 
@@ -77,11 +78,11 @@ class Environment:
     offload: Offload = inline
     """Where long computations run."""
     tracer: Tracer | None = None
-    """Records spans; None: nobody wants any."""
+    """Records spans; None: tracing is off."""
     metrics: "Metrics | None" = None
-    """None: nobody asks for them."""
+    """None: the service has no metrics listener."""
     cluster_id: Callable[[], str] | None = None
-    """Returns the cluster of the service, empty as long as it is not known; None: it has none."""
+    """Returns the cluster id of the service, empty until it is known; None: there is no cluster."""
 
     def within(self, cluster: ClusterCopy) -> Self:
         """Return the environment of a service that belongs to this cluster.
@@ -124,7 +125,7 @@ class App(Protocol):
         ...
 
     async def __aexit__(self, *_: object) -> None:
-        """Finish what was decided."""
+        """Finish the decided commits."""
         ...
 
 
@@ -152,7 +153,10 @@ async def open_runner(
         environment.journal,
         machine,
         serde,
-        options=environment.runner,
+        options=replace(
+            environment.runner,
+            owner=_described(role, settings.instance_id, environment.listeners),
+        ),
         token=claim_token,
         tracer=environment.tracer,
     )
@@ -166,8 +170,16 @@ async def open_runner(
         history=runner.history,
         mark=runner.mark,
         listeners=environment.listeners,
+        shortage=environment.journal.shortage,
     )
     return runner, identity
+
+
+def _described(role: ServiceRole, instance_id: int, listeners: tuple[Listener, ...]) -> str:
+    """Return how errors name an instance: ``broker 0 at broker-0.example.com:9092``."""
+    return f"{role_text(role)} {instance_id}" + "".join(
+        f" at {listener.address}" for listener in listeners[:1]
+    )
 
 
 def link_to_controller(
@@ -192,7 +204,7 @@ def link_to_controller(
 
 
 def main(name: str, settings_class: type[S], build: Callable[[S, Environment], App]) -> None:
-    """Run a service until SIGTERM or SIGINT, then exit with its status.
+    """Run a service until SIGTERM, SIGINT or SIGHUP, then exit with its status.
 
     0: stopped in order, or before its journal was loaded. 1: it could not start, or its journal
     failed. 2: wrong settings.
@@ -332,8 +344,7 @@ async def _open(
     keys = asyncio.create_task(security.run(), name="keys of tokens")
     stack.callback(keys.cancel)
     if is_folder(settings.journal_location):
-        reserve_bytes = settings.disk_reserve_bytes
-        watch = DiskWatch(journal, settings.data_dir, reserve_bytes=reserve_bytes)
+        watch = DiskWatch(journal, clock_s=asyncio.get_running_loop().time)
         watching = asyncio.create_task(watch.run(), name="disk watch")
         stack.callback(watching.cancel)
     return _Opened(app, server, journal)
@@ -361,7 +372,7 @@ async def _metrics(settings: ServiceSettings, stack: AsyncExitStack) -> "Metrics
     if listener is None:
         return None
     from semel_runtime.metrics.endpoint import metrics_endpoint  # noqa: PLC0415 - 50 ms, if wanted
-    from semel_runtime.metrics.metrics import Metrics  # noqa: PLC0415 - as above
+    from semel_runtime.metrics.registry import Metrics  # noqa: PLC0415 - as above
 
     metrics = Metrics()
     await stack.enter_async_context(metrics_endpoint(listener, metrics))
@@ -428,6 +439,6 @@ async def _announce(app: App, server: GrpcServer) -> None:
 def _stop_on_signals() -> asyncio.Event:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in heeded_signals():
         loop.add_signal_handler(number, stop.set)
     return stop

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-from semel_common.wire.request_bounds import CLAIMS_MAX
+from semel_common.wire.messages.request_bounds import CLAIMS_MAX
 
 
 class JournalMark(Struct, frozen=True, kw_only=True):
@@ -64,8 +64,8 @@ def missing(history: ClaimHistory, mark: JournalMark, *, end_offset: int) -> str
     """
     if mark.claim_epoch < history.recovered_epoch:
         return ""
-    later = [each for each in history.claims if each.claim_epoch > mark.claim_epoch]
-    own = [each for each in history.claims if each.claim_epoch == mark.claim_epoch]
+    later = [claim for claim in history.claims if claim.claim_epoch > mark.claim_epoch]
+    own = [claim for claim in history.claims if claim.claim_epoch == mark.claim_epoch]
     if not own and not later:
         return f"it has never had claim epoch {mark.claim_epoch}"
     if own and mark.claim_token not in {"", own[0].claim_token}:

@@ -12,9 +12,9 @@ class Clock(Protocol):
 
     @property
     def jumps(self) -> int:
-        """How often the clock was seen to have been set, by those who asked it.
+        """How many jumps of the clock its readers have met.
 
-        So whatever was told while it was wrong, it has counted before it told it.
+        The clock counts a jump before it returns a time after the jump.
         """
         ...
 

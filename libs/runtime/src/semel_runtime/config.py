@@ -1,6 +1,7 @@
 """Settings that all services share, read from the environment (SEMEL_…) or the command line.
 
-Names are Kafka's where Kafka has the option. ``docs/configuration.md`` is made from these models.
+Names are Kafka's where Kafka has the option. ``docs/reference/configuration.md`` is made from these
+models.
 """
 
 import os
@@ -11,15 +12,11 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from semel_common.wire.request_bounds import MESSAGE_SIZE_MAX_BYTES
+from semel_common.addresses import split_address
+from semel_common.wire.messages.request_bounds import MESSAGE_SIZE_MAX_BYTES
 from semel_runtime.access.acls import EVERYBODY, USER
 from semel_runtime.access.quotas import QuotaTimes
-from semel_runtime.cluster.image import Listener
-from semel_runtime.cluster.link import LinkOptions
-from semel_runtime.journal.opening import is_folder
-from semel_runtime.journal.postgres.options import PostgresOptions, Replication
-from semel_runtime.journal.sqlite.options import SqliteOptions
-from semel_runtime.listener_security import (
+from semel_runtime.authentication.listener_security import (
     ClientAuth,
     ListenerOptions,
     ListenerOverride,
@@ -29,10 +26,14 @@ from semel_runtime.listener_security import (
     names_in,
     parse_protocols,
 )
-from semel_runtime.runner.options import RunnerOptions
-from semel_runtime.server.limits import ServerLimits
+from semel_runtime.cluster.controller_link import LinkOptions
+from semel_runtime.cluster.metadata_image import Listener
+from semel_runtime.journal.engine_choice import is_folder
+from semel_runtime.journal.postgres.options import PostgresOptions, Replication
+from semel_runtime.journal.sqlite.options import SqliteOptions
+from semel_runtime.runner.runner_options import RunnerOptions
+from semel_runtime.server.limits.server_limits import ServerLimits
 
-_PORT_MAX = 65_535
 _OFF = "off"
 _INT32_MAX = (1 << 31) - 1
 
@@ -57,10 +58,10 @@ def parse_listeners(text: str) -> tuple[Listener, ...]:
 
 def _parse_listener(part: str) -> Listener:
     name, _, address = part.partition("://")
-    host, _, port = address.rpartition(":")
-    if not name or not host or not port.isdecimal() or int(port) > _PORT_MAX:
+    if not name or not address:
         raise ValueError(f"{part!r} is not of the form NAME://HOST:PORT")
-    return Listener(name=name, host=host.strip("[]"), port=int(port))
+    host, port = split_address(address, port_min=0)
+    return Listener(name=name, host=host, port=port)
 
 
 def _checked_listeners(text: str) -> str:
@@ -83,9 +84,9 @@ def _principals(text: str) -> frozenset[str]:
 
 
 def _checked_principals(text: str) -> str:
-    for each in _principals(text):
-        if not each.startswith(USER) or each in (USER, EVERYBODY):
-            raise ValueError(f"{each!r} is not of the form {USER}name")
+    for principal in _principals(text):
+        if not principal.startswith(USER) or principal in (USER, EVERYBODY):
+            raise ValueError(f"{principal!r} is not of the form {USER}name")
     return text
 
 
@@ -134,7 +135,7 @@ class ServiceSettings(BaseSettings):
     ssl_key_location: Path | None = None
     """The private key of that certificate, a PEM file that is not encrypted."""
     ssl_ca_location: Path | None = None
-    """Certificates of those who may vouch for clients and for other services, a PEM file."""
+    """CA certificates that vouch for clients and for other services, a PEM file."""
     ssl_client_auth: ClientAuth = "none"
     """Whether clients of a listener with TLS must show a certificate: `none` or `required`."""
     listener_name: dict[str, ListenerOverride] = {}
@@ -160,17 +161,16 @@ class ServiceSettings(BaseSettings):
     """A file with this service's own token, which it shows to other services whose listener asks
     for one; read again when it changes."""
     cluster_principals: str = ""
-    """Who the services of this cluster are to one another, as `User:name`, separated by
-    semicolons."""
+    """The principals of this cluster's own services, as `User:name`, separated by semicolons."""
     insecure_listeners: str = ""
-    """Names of listeners, separated by commas, that may be reached by others than this machine
-    without TLS or without authentication. Who can reach one can read and change everything."""
+    """Names of listeners, separated by commas, that other machines may reach without TLS or without
+    authentication. Every program that reaches one can read and change all data."""
     inter_broker_listener_name: str = "default"
     """Name of the listener through which services reach one another."""
     health_listener: Address = ""
     """Address to bind for health alone, as HOST:PORT, never encrypted: the probes of Kubernetes
     know no TLS. Health is on the other listeners too."""
-    controller: str = ""
+    controller: Address = ""
     """Address host:port of coordinator 0, on the listener for services."""
     registration_interval_ms: Milliseconds = 5_000
     """How often an instance tells the controller that it is there, in milliseconds."""
@@ -200,9 +200,9 @@ class ServiceSettings(BaseSettings):
     """How long a frame stream without a request, or a gRPC connection without a call, stays, in
     milliseconds; signs of life do not count. The SDK connects again when it has a request."""
     handshake_timeout_ms: Annotated[int, Field(ge=100)] = 10_000
-    """How long a new connection may take for TLS and to prove who calls, in milliseconds."""
+    """How long a new connection may take for TLS and its proof of identity, in milliseconds."""
     visitors_max: Annotated[int, Field(gt=0)] = 2_000
-    """Connections for frames that have not proven who calls; one more ends the oldest connection of
+    """Connections for frames that have not shown a ticket; one more ends the oldest connection of
     the address that has most."""
     visitors_per_address_max: Annotated[int, Field(gt=0)] = 200
     """The same for one address; one more ends the oldest of this address."""
@@ -214,8 +214,8 @@ class ServiceSettings(BaseSettings):
     journal_snapshot_records_min: Count = 50_000
     """Records after the last snapshot of the journal, at the least, before another one is taken."""
     authorizer: Literal["acls", "off"] = "off"
-    """Who may do what: `acls`: what access rules allow, and every listener that services use has to
-    authenticate; `off`: everybody everything, as in Kafka without an authorizer."""
+    """`acls`: callers may do what access rules allow, and every listener that services use must
+    authenticate; `off`: every caller may do everything, as in Kafka without an authorizer."""
     super_users: Annotated[str, AfterValidator(_checked_principals)] = ""
     """Principals that may do everything, as `User:name`, separated by semicolons."""
     allow_everyone_if_no_acl_found: bool = False
@@ -229,14 +229,15 @@ class ServiceSettings(BaseSettings):
     """How far a client may get over its quota, in milliseconds that it would have to wait; past it,
     its requests are refused. Twice as long is the longest wait that a client is told of."""
     disk_reserve_bytes: Bytes = 64 << 20
-    """Free bytes on the disk below which nothing new is stored, while all else goes on."""
+    """Free bytes on the disk below which the instance refuses new data of users, in bytes. Ends of
+    transactions, deletions and reads go on; `semel doctor` and the log report it."""
     shutdown_drain_ms: Milliseconds = 0
     """How long to serve on after SIGTERM while health says NOT_SERVING, in milliseconds."""
     shutdown_grace_ms: Milliseconds = 5_000
     """How long requests in flight may still take at shutdown, in milliseconds."""
     metrics_listener: Address = ""
-    """Address to bind for Prometheus, as HOST:PORT; empty: there are no metrics. It asks nobody who
-    they are: let only those reach it who may know the names of topics and groups."""
+    """Address to bind for Prometheus, as HOST:PORT; empty: there are no metrics. It does not
+    authenticate: let only machines reach it that may know the names of topics and groups."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """The least important level that is logged."""
     log_format: Literal["console", "json"] = "console"
@@ -284,8 +285,10 @@ class ServiceSettings(BaseSettings):
                 if name not in {listener.name for listener in bound}:
                     raise ValueError(f"{option} names {name!r}, listeners does not")
         frames = {} if self.frame_listeners == _OFF else _by_name(self.frame_listeners)
-        for each in (*bound, *frames.values()):
-            self.security_of(each.name).check(each, insecure=each.name in insecure)
+        for bound_listener in (*bound, *frames.values()):
+            self.security_of(bound_listener.name).check(
+                bound_listener, insecure=bound_listener.name in insecure
+            )
         return self
 
     @model_validator(mode="after")
@@ -317,9 +320,9 @@ class ServiceSettings(BaseSettings):
 
     @property
     def authenticates(self) -> bool:
-        """Whether any listener tells who calls."""
+        """Whether any listener authenticates its callers."""
         listeners = parse_listeners(self.listeners)
-        return any(self.security_of(each.name).authenticates for each in listeners)
+        return any(self.security_of(listener.name).authenticates for listener in listeners)
 
     @property
     def services_are_known(self) -> bool:
@@ -345,7 +348,7 @@ class ServiceSettings(BaseSettings):
         return self.authorizer == "acls"
 
     def principals_of_super_users(self) -> frozenset[str]:
-        """Return who may do everything."""
+        """Return the principals that may do everything."""
         return _principals(self.super_users)
 
     def quota_times(self) -> QuotaTimes:
@@ -412,11 +415,11 @@ class ServiceSettings(BaseSettings):
             return []
         named, told = _by_name(self.frame_listeners), _by_name(self.advertised_frame_listeners)
         free = (
-            Listener(name=each.name, host=each.host, port=0)
-            for each in parse_listeners(self.listeners)
+            Listener(name=listener.name, host=listener.host, port=0)
+            for listener in parse_listeners(self.listeners)
         )
         return [(named.get(each.name, each), told.get(each.name)) for each in free]
 
 
 def _by_name(text: str) -> dict[str, Listener]:
-    return {each.name: each for each in parse_listeners(text)} if text else {}
+    return {listener.name: listener for listener in parse_listeners(text)} if text else {}

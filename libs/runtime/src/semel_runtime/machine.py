@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 
 from msgspec import Struct
 
-from semel_runtime.journal.base import StoredBatch
+from semel_runtime.journal.contract import StoredBatch
 
 R = TypeVar("R")
 T_co = TypeVar("T_co", covariant=True)
@@ -28,7 +28,7 @@ class Result(Struct, Generic[T_co, R_co], frozen=True):
     verify: bool = False
     """Go through a commit even without records, so that a deposed owner cannot answer."""
     patient: bool = False
-    """Let the records ride in the next commit that somebody else wants; the caller has time."""
+    """Let the records share the next commit of another caller; this caller has time."""
 
 
 class Machine(Protocol[R]):
@@ -43,7 +43,7 @@ class Machine(Protocol[R]):
 
         They are walked through in slices, and the machine goes on between them. So what holds the
         entities is copied at once, which takes some nanoseconds for each; entities are immutable,
-        and what is to be made of them, pairs included, is made as the walk comes to it.
+        and the walk makes all else, pairs included, as it goes.
         """
         ...
 
@@ -62,6 +62,6 @@ class Serde(Protocol[R]):
     def decode(self, data: bytes) -> R:
         """Read what `encode` of this or any earlier release wrote.
 
-        Raises UnknownRecordError for what a later one wrote.
+        Raises UnknownRecordError for a record of a later release.
         """
         ...

@@ -1,9 +1,9 @@
 """Taking an older copy of a volume, or an empty one, back into service: `semel recover`.
 
-Theory of operation. Such a volume has forgotten what was given out since: claim epochs, and the
-ids, epochs and offsets of its service. Nobody knows how far those went, so they are raised to a
-floor that comes from the clock: no service gives out as many in a millisecond as the floor rises by
-in one. It is above all that was ever given, by this volume and by those that were recovered before.
+Theory of operation. Such a volume has forgotten later claim epochs, and later ids, epochs and
+offsets of its service. Their number is unknown, so recovery raises them to a floor that comes from
+the clock: no service gives out as many in a millisecond as the floor rises by in one. The floor is
+above every number that this volume, or a volume recovered before, ever gave out.
 
 The service is stopped meanwhile. Its records come first, in as many commits as they need. The claim
 epoch is raised last: before that the controller refuses the volume, so a recovery that was
@@ -18,24 +18,24 @@ from typing import Protocol, TypeVar
 from msgspec import Struct
 
 from semel_runtime.claims import JournalMark
-from semel_runtime.cluster.image import ClusterImage
-from semel_runtime.journal.errors import JournalOpenError
-from semel_runtime.journal.opening import open_journal
+from semel_runtime.cluster.metadata_image import ClusterImage
+from semel_runtime.journal.engine_choice import open_journal
+from semel_runtime.journal.journal_errors import JournalOpenError
 from semel_runtime.journal.sqlite import SqliteOptions
-from semel_runtime.journal.sqlite.ending import accept_end
 from semel_runtime.journal.sqlite.folder import JOURNAL_FILE
+from semel_runtime.journal.sqlite.journal_end import accept_end
+from semel_runtime.journal_refusal import admit, check_not_refused
 from semel_runtime.machine import Machine, Serde
-from semel_runtime.refusal import admit, check_not_refused
 from semel_runtime.runner import Runner
-from semel_runtime.runner.history import remember_recovery
+from semel_runtime.runner.claim_history import remember_recovery
 
 RECOVERED = "recovered"
 """The note of a volume that was recovered: when, by whom, and why."""
 
 _FLOOR_BITS = 10
 _PRODUCER_IDS_BITS = 5
-"""There is less room for them: 48 bits. With what a cluster's counters start behind, at most 2^45,
-these last until the year 2213."""
+"""Producer ids have less room: 48 bits. Counters of a cluster start at 2^45 at most, so the ids
+last until the year 2213."""
 
 R = TypeVar("R")
 
@@ -175,7 +175,7 @@ class _ReadOnly:
         self.decode = decoder.decode
 
     def encode(self, record: object) -> bytes:
-        """Refuse: whoever reads writes no records."""
+        """Refuse: a reader writes no records."""
         raise AssertionError(f"{record} is not to be written")
 
 

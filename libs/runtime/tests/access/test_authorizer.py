@@ -1,4 +1,4 @@
-"""Who may do what, by which rules."""
+"""Decisions of the authorizer by access rules."""
 
 import pytest
 from hypothesis import given
@@ -270,7 +270,7 @@ def test_what_may_be_described_is_never_hidden_by_the_short_answer(
 ) -> None:
     authorizer = Authorizer(tuple(rules), allow_everyone_if_no_acl_found=everyone)
     names = ("a", "ab", "abc", "b", "c")
-    if any(authorizer.allows(Question(ALICE, Operation.DESCRIBE, TOPIC, each)) for each in names):
+    if any(authorizer.allows(Question(ALICE, Operation.DESCRIBE, TOPIC, name)) for name in names):
         assert authorizer.may_describe_any(ALICE, TOPIC)
     if not rules and not everyone:
         assert not authorizer.may_describe_any(ALICE, TOPIC)

@@ -6,14 +6,14 @@ from structlog.testing import capture_logs
 from semel.coordinator.v1.cluster_pb2 import DeleteTopicsRequest, DeleteTopicsResponse
 from semel_common.errors import InvalidRequestError, SemelError, TopicAuthorizationFailedError
 from semel_common.wire.methods import DELETE_TOPICS
-from semel_runtime.access.denials import Denials, Denied
-from semel_runtime.access.items import split
-from semel_runtime.access.naming import Ref
-from semel_runtime.access.needs import NEEDS, Each
+from semel_runtime.access.denial_log import Denials, Denied
+from semel_runtime.access.item_refusals import split
+from semel_runtime.access.resource_names import Ref
+from semel_runtime.access.rpc_permissions import NEEDS, Each
 
 
 def clauses() -> list[Each]:
-    return [each for each in NEEDS[DELETE_TOPICS.path].clauses if isinstance(each, Each)]
+    return [clause for clause in NEEDS[DELETE_TOPICS.path].clauses if isinstance(clause, Each)]
 
 
 def test_entries_are_counted_before_any_is_looked_at() -> None:
@@ -40,7 +40,7 @@ def test_refused_entries_are_answered_each_in_its_place() -> None:
     response = DeleteTopicsResponse()
     response.topics.add(name="yours")
     refusals.answer(response)
-    assert [(each.name, each.error.message) for each in response.topics] == [
+    assert [(topic.name, topic.error.message) for topic in response.topics] == [
         ("mine", "not you"),
         ("yours", ""),
         ("mine", "not you"),

@@ -6,7 +6,7 @@ import pytest
 
 from semel_common.errors import InvalidConfigError, InvalidProducerTokenError
 from semel_runtime.access.producer_tokens import ProducerTokens, read_secrets
-from semel_runtime.server.principal import Principal
+from semel_runtime.authentication.principal import Principal
 
 OLD, NEW = b"o" * 32, b"n" * 32
 ALICE, BOB = Principal(name="alice"), Principal(name="bob")
@@ -70,7 +70,7 @@ def test_a_file_of_wrong_secrets_is_refused_without_showing_them(
     path.chmod(0o600)
     with pytest.raises(InvalidConfigError) as refusal:
         read_secrets(path)
-    assert not any(each in refusal.value.message for each in content.split())
+    assert not any(part in refusal.value.message for part in content.split())
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

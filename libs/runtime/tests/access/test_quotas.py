@@ -1,4 +1,4 @@
-"""Quotas: who is over is told how long to wait, and refused past the hard limit; nobody else is."""
+"""Quotas: a user over its quota waits, and is refused past the hard limit; other users go on."""
 
 from unittest.mock import patch
 
@@ -17,7 +17,7 @@ from semel_common.errors import InvalidRequestError, ThrottlingQuotaExceededErro
 from semel_common.wire import methods
 from semel_runtime.access.client_quotas import LIMITS, ClientQuota, altered
 from semel_runtime.access.quotas import Quotas, QuotaTimes
-from semel_runtime.server.principal import Principal
+from semel_runtime.authentication.principal import Principal
 
 ALICE, BOB = Principal(name="alice"), Principal(name="bob")
 COMMIT = methods.TXN_OFFSET_COMMIT.path
@@ -68,7 +68,7 @@ def test_who_waits_as_told_is_never_refused_and_gets_the_rate() -> None:
 
 
 def refused(limited: Limited) -> list[int]:
-    """Ask a hundred times without waiting; return what those that are refused are told."""
+    """Ask a hundred times without waiting; return the errors."""
     told: list[int] = []
     for _ in range(100):
         try:

@@ -14,14 +14,14 @@ from semel_common.errors import (
     UnknownTopicOrPartitionError,
 )
 from semel_common.ids import InternalTopic, TopicPartition, producer_id_of
-from semel_runtime.cluster.copy import ClusterCopy
-from semel_runtime.cluster.image import (
+from semel_runtime.cluster.metadata_copy import ClusterCopy
+from semel_runtime.cluster.metadata_image import (
     ClusterImage,
     InternalPartition,
     PartitionLeader,
     ServiceRole,
 )
-from semel_runtime.cluster.serde import (
+from semel_runtime.cluster.metadata_serde import (
     ImageReader,
     image_from_wire,
     image_to_journal,

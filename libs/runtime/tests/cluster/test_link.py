@@ -8,16 +8,18 @@ from random import Random
 import pytest
 from cluster_harness import image, listener
 
+from semel.coordinator.v1 import cluster_pb2 as wire
 from semel_common.errors import CoordinatorNotAvailableError, SemelError, StaleClaimEpochError
 from semel_common.wire.methods import METADATA
 from semel_runtime.claims import ClaimHistory, JournalClaim, JournalMark
-from semel_runtime.cluster.controller_memory import ControllerMemory, mark_from_wire
-from semel_runtime.cluster.copy import ClusterCopy
-from semel_runtime.cluster.image import ClusterImage, ServiceRole
-from semel_runtime.cluster.link import ClusterLink, Identity, LinkOptions
+from semel_runtime.cluster.controller_link import ClusterLink, Identity, LinkOptions
+from semel_runtime.cluster.controller_note import ControllerMemory, mark_from_wire
+from semel_runtime.cluster.metadata_copy import ClusterCopy
+from semel_runtime.cluster.metadata_image import ClusterImage, ServiceRole
 from semel_runtime.testing.controller import ScriptedController
 from semel_runtime.testing.journal import MemoryJournal
 from semel_runtime.testing.network import Fault, MemoryNetwork
+from semel_runtime.testing.virtual_time import after, in_virtual_time
 from semel_runtime.testing.volume import MemoryVolume
 
 CONTROLLER = "controller:1"
@@ -46,7 +48,8 @@ class Follower:
     def __init__(
         self, network: MemoryNetwork, volume: MemoryVolume | None = None, *, interval_ms: int = 1
     ) -> None:
-        self.journal = MemoryJournal(volume or MemoryVolume())
+        self.volume = volume or MemoryVolume()
+        self.journal = MemoryJournal(self.volume, disk_reserve_bytes=1_000)
         self.copy = ClusterCopy()
         self.images: list[ClusterImage] = []
         self.arrived = asyncio.Event()
@@ -59,6 +62,7 @@ class Follower:
                 history=HISTORY,
                 mark=lambda: MARK,
                 listeners=(listener(9),),
+                shortage=self.journal.shortage,
             ),
             memory=ControllerMemory(self.journal),
             controller=CONTROLLER,
@@ -177,6 +181,26 @@ async def test_a_controller_that_came_back_with_an_older_volume_is_refused_at_on
     await network.close()
 
 
+# -- the disk ------------------------------------------------------------------------------------
+
+
+@in_virtual_time
+async def test_a_disk_that_changes_is_registered_at_once() -> None:
+    network, controller = MemoryNetwork(), ScriptedController(image(1))
+    network.serve(CONTROLLER, controller.handlers)
+    async with linked(network, interval_ms=60_000) as follower:
+        await follower.link.ready.wait()
+        for free_bytes in (900, 2_000):
+            follower.volume.free_bytes = free_bytes
+            await after(1_000)
+    first, short, over = controller.registrations
+    assert not first.HasField("disk_shortage")
+    assert short.disk_shortage == wire.DiskShortage(
+        folder="/memory", free_bytes=900, reserve_bytes=1_000
+    )
+    assert not over.HasField("disk_shortage")
+
+
 # -- the controller's journal --------------------------------------------------------------------
 
 
@@ -192,7 +216,7 @@ async def test_the_claims_are_shown_until_a_registration_is_taken() -> None:
             await controller.registered.wait()
     first, second, third = controller.registrations[:3]
     assert (first.journal_end_offset, first.recovered_epoch) == (7, 1)
-    assert [each.start_offset for each in first.claims] == [0, 5]
+    assert [claim.start_offset for claim in first.claims] == [0, 5]
     assert len(second.claims) == 2
     assert not third.claims
 

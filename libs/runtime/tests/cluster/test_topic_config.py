@@ -3,7 +3,7 @@
 import pytest
 
 from semel_common.errors import InvalidConfigError
-from semel_runtime.cluster.topic_config import (
+from semel_runtime.cluster.topic_options import (
     DEFAULTS,
     OPTIONS,
     CleanupPolicy,

@@ -427,4 +427,4 @@ async def test_free_space_is_above_a_reserve_of_nothing_if_it_is_known(engine: E
 
     free_bytes = journal.free_bytes()
     assert free_bytes is None or free_bytes > 0
-    assert journal.has_room()
+    assert journal.shortage() is None

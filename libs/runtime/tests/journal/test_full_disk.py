@@ -12,6 +12,7 @@ from runner_harness import Counted, Counters, CounterSerde
 
 from semel_common.errors import KafkaStorageError, ThrottlingQuotaExceededError
 from semel_runtime.journal import Journal, JournalOpenError
+from semel_runtime.journal.contract import Reserve
 from semel_runtime.journal.sqlite import SqliteJournal, SqliteOptions
 from semel_runtime.machine import Result
 from semel_runtime.runner import Runner
@@ -45,18 +46,18 @@ async def open_journal(disk: Path, *, reserve_bytes: int) -> SqliteJournal:
 
 
 class Service:
-    """Stores one batch at a time, and counts those that were acknowledged."""
+    """Stores one batch at a time, and counts the acknowledged batches."""
 
     def __init__(self) -> None:
         self.machine = Counters()
         self.acknowledged = 0
 
-    async def store(self, runner: Runner[Counted], *, privileged: bool = False) -> None:
+    async def store(self, runner: Runner[Counted], *, may_use: Reserve = Reserve.NONE) -> None:
         """Store the next batch, with its number as the record."""
         number = self.acknowledged
         stored = batch(1, number, 1, payload=PAYLOAD)
         await runner.run(
-            lambda: Result(None, [Counted("stored", number)], [stored]), privileged=privileged
+            lambda: Result(None, [Counted("stored", number)], [stored]), may_use=may_use
         )
         self.acknowledged += 1
 
@@ -81,14 +82,16 @@ async def test_nearly_full_disk_refuses_in_a_sentence_and_serves_on(disk: Path) 
         await open_journal(disk, reserve_bytes=RESERVE_BYTES) as journal,
         await Runner.open(journal, service.machine, CounterSerde()) as runner,
     ):
-        with pytest.raises(ThrottlingQuotaExceededError, match=r"disk is nearly full: \d+ bytes"):
+        with pytest.raises(
+            ThrottlingQuotaExceededError, match=r"below its reserve.* bytes are free"
+        ):
             await service.store_until_refused(runner)
         assert 0 < journal.free_bytes() <= RESERVE_BYTES
 
         await service.check(journal)
         last = await runner.run(lambda: service.machine.read("stored"))
         assert last == service.acknowledged - 1
-        await service.store(runner, privileged=True)
+        await service.store(runner, may_use=Reserve.ALL)
 
     (disk / "ballast").unlink()
     async with (

@@ -13,7 +13,7 @@ from journal_processes import kill_after, start_appender
 
 from semel_runtime.journal import JournalOpenError
 from semel_runtime.journal.sqlite import SqliteJournal, SqliteOptions
-from semel_runtime.journal.sqlite.ending import accept_end
+from semel_runtime.journal.sqlite.journal_end import accept_end
 from semel_runtime.journal.witness import WITNESS_FILE, JournalEnd, Witness
 
 UNCHECKED = SqliteOptions(end_checked=False)
@@ -153,10 +153,12 @@ async def test_a_damaged_log_is_refused_or_has_lost_nothing(folder: Path, wal_by
     random = Random(7)
     trials = [*damaged_logs.flips(folder, random, 16), *damaged_logs.cuts(folder, random, 8)]
     results = await damaged_logs.all_of(folder, iter(trials), service="test")
-    outcomes = Counter(each.outcome for each in results)
+    outcomes = Counter(result.outcome for result in results)
     assert outcomes.keys() <= {"refused", "unchanged"}, results
     assert outcomes["refused"] > 8
-    assert all("semel recover" in each.sentence for each in results if each.outcome == "refused")
+    assert all(
+        "semel recover" in result.sentence for result in results if result.outcome == "refused"
+    )
 
 
 async def test_a_fenced_process_leaves_the_witness_of_its_successor(folder: Path) -> None:

@@ -11,8 +11,8 @@ from runner_harness import Counters, CounterSerde
 from semel_common.errors import KafkaStorageError
 from semel_runtime.journal import JournalUnknownError
 from semel_runtime.journal.postgres.connections import connect
+from semel_runtime.journal.postgres.journal_url import place_of
 from semel_runtime.journal.postgres.options import PostgresOptions
-from semel_runtime.journal.postgres.place import place_of
 from semel_runtime.journal.postgres.writer import Handle, Writer
 from semel_runtime.runner import Runner
 from semel_runtime.testing.postgres import PostgresCluster

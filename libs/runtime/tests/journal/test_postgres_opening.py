@@ -8,9 +8,9 @@ from journal_harness import Admin, PostgresEngine
 from structlog.testing import capture_logs
 
 from semel_runtime.journal import JournalOpenError
-from semel_runtime.journal.opening import open_journal
+from semel_runtime.journal.engine_choice import open_journal
+from semel_runtime.journal.postgres.journal_url import place_of
 from semel_runtime.journal.postgres.options import PostgresOptions
-from semel_runtime.journal.postgres.place import place_of
 from semel_runtime.testing.postgres import PASSWORD, PostgresCluster, PostgresServer
 
 pytestmark = pytest.mark.timeout(180)  # The first test makes the servers.

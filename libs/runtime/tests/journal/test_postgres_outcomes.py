@@ -219,7 +219,7 @@ async def test_a_primary_that_is_away_is_waited_for(servers: PostgresCluster, sc
     servers.primary.kill()
     with capture_logs() as logged:
         opening = asyncio.ensure_future(opened(servers, schema))
-        while not logged:  # noqa: ASYNC110 - nobody else tells
+        while not logged:  # noqa: ASYNC110 - only the log tells
             await asyncio.sleep(0)
         servers.primary.start_if_stopped()
 

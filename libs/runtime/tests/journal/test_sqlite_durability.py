@@ -103,7 +103,8 @@ async def test_snapshot_that_finds_the_disk_full_kills_the_handle(engine: Sqlite
 async def fill_the_disk(journal: Journal) -> None:
     """Let the file grow no further."""
     assert isinstance(journal, SqliteJournal)
-    await journal._writer.execute("PRAGMA max_page_count = 1")  # SQLite raises it to what is used.
+    # SQLite raises it to the number of used pages.
+    await journal._writer.execute("PRAGMA max_page_count = 1")
 
 
 async def test_write_that_finds_the_file_locked_kills_the_handle(

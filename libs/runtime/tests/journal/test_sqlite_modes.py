@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from semel_runtime.journal.sqlite import SqliteJournal
-from semel_runtime.refusal import refuse
+from semel_runtime.journal_refusal import refuse
 
 
 def modes(folder: Path) -> dict[str, str]:

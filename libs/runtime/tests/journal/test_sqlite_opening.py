@@ -1,4 +1,4 @@
-"""Opening a data folder: whatever is wrong ends in a sentence that says what to do."""
+"""Opening a data folder: every error is a sentence that says what to do."""
 
 import errno
 import os
@@ -11,7 +11,7 @@ import pytest
 from journal_harness import read_all
 
 from semel_runtime.journal import JournalInUseError, JournalOpenError
-from semel_runtime.journal.opening import open_journal
+from semel_runtime.journal.engine_choice import open_journal
 from semel_runtime.journal.sqlite import SqliteJournal
 from semel_runtime.journal.sqlite.folder import folder_sentence
 from semel_runtime.journal.sqlite.schema import SCHEMA_VERSION
@@ -30,7 +30,7 @@ def made_folder(folder: Path) -> Path:
 
 @pytest.fixture
 def foreign_folder() -> Iterator[Path]:
-    """Give a folder that this user may not write; root becomes somebody else for the test."""
+    """Give a folder that this user may not write; root becomes another user for the test."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o555)

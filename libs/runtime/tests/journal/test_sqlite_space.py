@@ -88,7 +88,9 @@ async def test_room_is_what_is_free_above_the_reserve(
     options = SqliteOptions(disk_reserve_bytes=reserve)
 
     async with await SqliteJournal.open(tmp_path, service="test", options=options) as journal:
-        assert journal.has_room() is room
+        shortage = journal.shortage()
+        assert (shortage is None) is room
+        assert shortage is None or shortage.folder == str(tmp_path)
 
 
 async def test_write_ahead_log_is_emptied_once_the_reader_that_held_it_up_has_ended(
@@ -96,7 +98,7 @@ async def test_write_ahead_log_is_emptied_once_the_reader_that_held_it_up_has_en
 ) -> None:
     journal = await claimed(engine)
     await journal.append(0, [b"record"])
-    # As if readers were always busy: then SQLite's own checkpoints never begin the log anew.
+    # As if readers were always busy: then SQLite's own checkpoints never restart the log.
     await pragma(journal, "wal_autocheckpoint = 0")
 
     async with aiosqlite.connect(engine.folder / "journal.db", isolation_level=None) as reader:
@@ -149,7 +151,11 @@ async def test_what_is_deleted_is_not_synced_but_what_is_appended_is(engine: Sql
     await journal.append(1, [b"one"])
 
     beginnings = [" ".join(each.split()[:4]) for each in ran]
-    assert [each for each in beginnings if each.startswith(("PRAGMA", "DELETE", "INSERT"))][:4] == [
+    assert [
+        beginning
+        for beginning in beginnings
+        if beginning.startswith(("PRAGMA", "DELETE", "INSERT"))
+    ][:4] == [
         "PRAGMA synchronous = NORMAL",
         "DELETE FROM batches WHERE",
         "PRAGMA synchronous = FULL",

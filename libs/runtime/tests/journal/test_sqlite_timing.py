@@ -4,7 +4,7 @@ import asyncio
 import time
 from pathlib import Path
 
-from semel_runtime.journal.opening import open_journal
+from semel_runtime.journal.engine_choice import open_journal
 
 
 async def test_an_append_tells_how_long_its_own_write_took(tmp_path: Path) -> None:

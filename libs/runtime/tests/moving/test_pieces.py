@@ -1,6 +1,6 @@
 """Pieces of a state: none is too large for a message or a commit, and none is left out."""
 
-from semel_runtime.moving.pieces import RECORDS_MAX, SIZE_BYTES_MAX, piece_of
+from semel_runtime.moving.transfer_pieces import RECORDS_MAX, SIZE_BYTES_MAX, piece_of
 
 
 def pieces(known: list[bytes]) -> list[list[bytes]]:

@@ -12,8 +12,8 @@ from semel.coordinator.v1 import transactions_pb2 as wire
 from semel_common.ids import GroupId, producer_id_of
 from semel_common.wire.methods import INQUIRE_TRANSACTIONS
 from semel_runtime.machine import Result
-from semel_runtime.participant.expiry import IdleProducer
-from semel_runtime.participant.expiry_loop import ExpiryOptions, ProducerExpiry
+from semel_runtime.participant.producer_expiry import IdleProducer
+from semel_runtime.participant.producer_expiry_loop import ExpiryOptions, ProducerExpiry
 from semel_runtime.server.calls import Call, Handlers
 from semel_runtime.testing.clock import ManualClock
 from semel_runtime.testing.network import MemoryNetwork
@@ -96,11 +96,11 @@ class Forgetting:
     ) -> wire.InquireTransactionsResponse:
         assert request.cluster_id == "cluster"
         self.asked.append(len(request.fences))
-        assert all(each.participant.group_id in "ab" and each.fence for each in request.fences)
+        assert all(fence.participant.group_id in "ab" and fence.fence for fence in request.fences)
         return wire.InquireTransactionsResponse(
             fences=[
-                wire.FenceAnswer(needless=each.producer_id not in self.needed)
-                for each in request.fences
+                wire.FenceAnswer(needless=fence.producer_id not in self.needed)
+                for fence in request.fences
             ]
         )
 
@@ -197,7 +197,7 @@ async def test_nothing_is_forgotten_if_the_clock_jumps_while_coordinators_are_as
     forgetting = Forgetting(machine)
     loop = forgetting.loop()
     sweep = asyncio.create_task(loop.forget_idle())
-    while not forgetting.asked:  # noqa: ASYNC110 - nobody tells
+    while not forgetting.asked:  # noqa: ASYNC110 - no event tells
         await asyncio.sleep(0)
     forgetting.clock.jump(86_400_000)
     await sweep

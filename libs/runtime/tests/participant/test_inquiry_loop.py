@@ -36,7 +36,7 @@ def open_at(coordinator: int, epoch: int = 0) -> At:
 
 @dataclass(slots=True)
 class Transactions:
-    """What is open and due is what a test says. Implements ``Inquirer``."""
+    """A test sets the open and due transactions. Implements ``Inquirer``."""
 
     open: list[At] = field(default_factory=list)
     due_now: bool = True
@@ -60,7 +60,7 @@ class Transactions:
         if self.refusal is not None:
             raise self.refusal
         self.applied += answers
-        ended = [each for each in answers if each.transaction in self.open]
+        ended = [answer for answer in answers if answer.transaction in self.open]
         for each in ended:
             self.open.remove(each.transaction)
         return ended
@@ -117,8 +117,8 @@ class Asking:
 
     async def _inquire(self, request: Request, _: Call) -> Response:
         assert request.cluster_id == "cluster"
-        self.asked.append([each.producer_epoch for each in request.inquiries])
-        answers = [self.answer(each) for each in request.inquiries]
+        self.asked.append([inquiry.producer_epoch for inquiry in request.inquiries])
+        answers = [self.answer(inquiry) for inquiry in request.inquiries]
         return Response(answers=answers)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from semel_common.errors import InvalidProducerEpochError, OutOfOrderSequenceNumberError
-from semel_runtime.participant.producer import check_epoch, check_sequence, fence_after
+from semel_runtime.participant.producer_state import check_epoch, check_sequence, fence_after
 
 
 def test_an_epoch_at_the_fence_and_not_older_than_the_highest_is_welcome() -> None:

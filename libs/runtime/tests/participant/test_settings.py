@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from semel_runtime.participant.settings import ParticipantSettings
+from semel_runtime.participant.participant_settings import ParticipantSettings
 
 
 @pytest.mark.parametrize(

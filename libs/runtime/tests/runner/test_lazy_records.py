@@ -1,4 +1,4 @@
-"""Records that nobody waits for: no append of their own, never shown before they are safe."""
+"""Records without a waiter: no append of their own, never shown before they are durable."""
 
 import asyncio
 

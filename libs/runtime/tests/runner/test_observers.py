@@ -8,8 +8,8 @@ import structlog
 from opentelemetry.trace import NonRecordingSpan, NoOpTracer, Span, SpanContext, Tracer
 from runner_harness import Counters, CounterSerde, Service, begin, settle, start
 
-from semel_common import tracing
 from semel_common.errors import KafkaStorageError
+from semel_common.telemetry import trace_context
 from semel_runtime.runner import CommitFigures, Runner, RunnerOptions, harmless
 from semel_runtime.testing.journal import MemoryJournal
 from semel_runtime.testing.volume import MemoryVolume
@@ -39,7 +39,7 @@ async def test_a_failure_wakes_all_who_wait_and_is_told_when_it_cannot_be_logged
     service.volume.fail_next_write(applied=False)
     service.volume.sync()
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(50):
         await service.runner.failed.wait()
         for call in calls:
             with pytest.raises(KafkaStorageError):
@@ -70,7 +70,7 @@ async def test_a_snapshot_that_cannot_be_made_is_the_end_and_not_the_last_one_in
     service = await start(options=RunnerOptions(snapshot_records_min=1))
     service.machine.snapshot = lambda: 1 // 0  # type: ignore[assignment, method-assign, return-value]
     await service.add("a")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(50):
         await service.runner.failed.wait()
     assert isinstance(service.runner.failure, ZeroDivisionError)
     await service.runner.close()
@@ -116,7 +116,7 @@ class BrokenTracer(NoOpTracer):
 
 
 def _context() -> SpanContext:
-    context = tracing.read(CONTEXT)
+    context = trace_context.read(CONTEXT)
     assert context is not None
     return context
 
@@ -128,7 +128,7 @@ async def test_spans_that_fail_change_nothing(*, makes_spans: bool) -> None:
     async with await Runner.open(
         MemoryJournal(MemoryVolume()), machine, CounterSerde(), tracer=tracer
     ) as runner:
-        with tracing.within((NonRecordingSpan(_context()),)):
+        with trace_context.within((NonRecordingSpan(_context()),)):
             assert await runner.run(lambda: machine.add("a")) == 1
         await settle()
         assert runner.failure is None
@@ -139,7 +139,7 @@ async def test_a_close_that_is_cancelled_wakes_all_callers(service: Service) -> 
     add = await begin(service.add("a"))
     close = await begin(service.runner.close())
     close.cancel()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(50):
         with pytest.raises(KafkaStorageError, match="journal is closed"):
             await add
 

@@ -1,4 +1,4 @@
-"""Records of a caller who has time: they ride in the next append, and wait for one only so long."""
+"""Records of a patient caller: they share the next append, and wait a bounded time for one."""
 
 import asyncio
 

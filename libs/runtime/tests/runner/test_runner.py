@@ -15,7 +15,7 @@ from semel_common.errors import (
     ThrottlingQuotaExceededError,
 )
 from semel_runtime.journal import JournalFencedError, JournalUnknownError
-from semel_runtime.journal.errors import JournalNewerError
+from semel_runtime.journal.journal_errors import JournalNewerError
 from semel_runtime.machine import Result, UnknownRecordError
 from semel_runtime.runner import Runner, RunnerOptions
 from semel_runtime.testing.journal import MemoryJournal
@@ -313,21 +313,6 @@ async def test_full_queue_is_counted_in_bytes_too() -> None:
     await service.runner.close()
 
 
-async def test_nearly_full_disk_refuses_appends_but_not_reads_and_privileged_calls() -> None:
-    service = await start(disk_reserve_bytes=1000)
-    await service.add("a")
-    service.volume.free_bytes = 1000
-
-    with pytest.raises(ThrottlingQuotaExceededError, match="disk is nearly full"):
-        await service.add("a")
-
-    assert await service.read("a") == 1
-    assert await service.run(lambda: service.machine.add("a"), privileged=True) == 2
-    service.volume.free_bytes = 1001
-    assert await service.add("a") == 3
-    await service.runner.close()
-
-
 async def test_decision_that_fits_in_no_append_is_refused() -> None:
     service = await start(options=RunnerOptions(decision_bytes_max=100, commit_batches_max=1))
     result = Result(0, [Counted("a", 1)], [batch(1, 0), batch(1, 10)])
@@ -355,7 +340,7 @@ async def test_what_does_not_fit_in_one_commit_is_the_next() -> None:
 
 
 async def test_decision_that_is_larger_than_a_commit_has_one_of_its_own() -> None:
-    """Nobody can cut it in two."""
+    """No caller can cut it in two."""
     service = await start(options=RunnerOptions(commit_bytes_max=30))
     service.volume.hold()
     keys = ["a", "b", "x" * 100, "c", "d"]

@@ -1,4 +1,4 @@
-"""Snapshots: taken when due, equal to what they stand for, and out of the way of appends."""
+"""Snapshots: taken when due, equal to the replayed state, and without delay for appends."""
 
 import asyncio
 from functools import partial
@@ -13,7 +13,7 @@ from runner_harness import Counted, Counters, CounterSerde, Service, settle, sta
 from semel_common.errors import KafkaStorageError
 from semel_runtime.journal.sqlite import SqliteJournal
 from semel_runtime.runner import Runner, RunnerOptions
-from semel_runtime.runner.snapshots import SnapshotPieces, SnapshotPolicy
+from semel_runtime.runner.snapshot_schedule import SnapshotPieces, SnapshotPolicy
 from semel_runtime.testing.volume import MemoryVolume
 
 OFTEN = RunnerOptions(snapshot_records_min=4, snapshot_piece_bytes=20)

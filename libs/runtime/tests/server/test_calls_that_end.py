@@ -1,4 +1,4 @@
-"""Calls that nobody answers any more: whoever waits hears whether it was cancelled itself."""
+"""Calls without an answer: a waiting task learns whether it was cancelled itself."""
 
 import asyncio
 
@@ -35,7 +35,7 @@ class Silent:
 async def test_calls_of_a_connection_that_is_closed_fail_and_are_not_cancelled(
     method: Method[Request, Response], sockets: bool
 ) -> None:
-    """A task that nobody has cancelled must not end as if somebody had."""
+    """A task that was not cancelled must not end as a cancelled one."""
     silent = Silent()
     async with serving(silent, sockets=sockets) as served:
         asking = await silent.ask(served, method)

@@ -16,16 +16,16 @@ from visiting import offer_of, visiting
 
 from semel.common.v1.frames_pb2 import OpenFramesRequest, OpenFramesResponse
 from semel_common.errors import InvalidConfigError, NetworkExceptionError
+from semel_common.wire.client_security import ClientCredentials, Security
 from semel_common.wire.grpc_connection import GrpcConnection, GrpcConnector
 from semel_common.wire.methods import GROUP, OPEN_FRAMES, TXN_OFFSET_COMMIT
-from semel_common.wire.security import ClientCredentials, Security
-from semel_runtime.cluster.image import Listener
-from semel_runtime.file_limit import OWN_FILES, files_needed, fit_file_limit
-from semel_runtime.server.acceptor import Acceptor
+from semel_runtime.authentication.listener_gate import ListenerSecurity
+from semel_runtime.cluster.metadata_image import Listener
+from semel_runtime.process.file_limit import OWN_FILES, files_needed, fit_file_limit
 from semel_runtime.server.calls import Call, Handlers
-from semel_runtime.server.gate import ListenerSecurity
+from semel_runtime.server.frames.acceptor import Acceptor
 from semel_runtime.server.grpc_server import GrpcServer
-from semel_runtime.server.limits import ServerLimits
+from semel_runtime.server.limits.server_limits import ServerLimits
 
 HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 HTTP2_SETTINGS = b"\0\0\0\x04\0\0\0\0\0"
@@ -85,7 +85,7 @@ async def test_a_tls_handshake_has_its_time(sent: bytes, authority: Authority) -
     limits = ServerLimits(handshake_timeout_ms=300)
     async with serving(echo, limits, listener=listener, client=client) as served:
         offer = await offer_of(served)
-        async with connected(offer.port, sent, 20) as connections, asyncio.timeout(10):
+        async with connected(offer.port, sent, 20) as connections, asyncio.timeout(50):
             for connection in connections:
                 assert await is_closed(connection)
 
@@ -99,7 +99,7 @@ async def test_stalled_handshakes_of_one_address_leave_room_for_clients(
     limits = ServerLimits(visitors_per_address_max=5, handshake_timeout_ms=3_600_000)
     async with serving(echo, limits, listener=listener, client=client) as served:
         offer = await offer_of(served)
-        async with connected(offer.port, TLS_HELLO, 30) as connections, asyncio.timeout(10):
+        async with connected(offer.port, TLS_HELLO, 30) as connections, asyncio.timeout(50):
             for connection in connections[:25]:
                 assert await is_closed(connection)
             answer = await served.connection.call(
@@ -120,7 +120,7 @@ async def test_visitors_of_one_address_do_not_push_out_those_of_another() -> Non
         quiet.setblocking(False)
         quiet.bind(("127.0.0.2", 0))
         await loop.sock_connect(quiet, ("127.0.0.1", port))
-        async with connected(port, b"", 20) as connections, asyncio.timeout(10):
+        async with connected(port, b"", 20) as connections, asyncio.timeout(50):
             for connection in connections[:15]:
                 assert await is_closed(connection)
             with pytest.raises(BlockingIOError):
@@ -128,7 +128,7 @@ async def test_visitors_of_one_address_do_not_push_out_those_of_another() -> Non
 
 
 async def test_no_file_left_is_no_end_of_accepting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("semel_runtime.server.acceptor._PAUSE_S", 0.05)
+    monkeypatch.setattr("semel_runtime.server.frames.acceptor._PAUSE_S", 0.05)
     received: asyncio.Queue[socket.socket] = asyncio.Queue()
     with socket.create_server(("127.0.0.1", 0)) as bound:
         acceptor = Acceptor(bound, received.put_nowait)
@@ -265,7 +265,7 @@ async def test_grpc_ends_connections_that_do_not_begin(
     limits = ServerLimits(handshake_timeout_ms=300)
     async with serving(echo, limits, listener=ListenerSecurity(tls=tls)) as served:
         port = int(served.address.rpartition(":")[2])
-        async with connected(port, sent, 5) as connections, asyncio.timeout(10):
+        async with connected(port, sent, 5) as connections, asyncio.timeout(50):
             for connection in connections:
                 assert await is_closed(connection)
 
@@ -276,7 +276,7 @@ async def test_grpc_ends_connections_without_a_call_and_clients_do_not_notice(
     async with serving(echo, ServerLimits(connections_max_idle_ms=300)) as served:
         await served.connection.call(UNARY, Request(), timeout_ms=5_000)
         port = int(served.address.rpartition(":")[2])
-        async with connected(port, HTTP2_PREFACE + HTTP2_SETTINGS) as (idle,), asyncio.timeout(10):
+        async with connected(port, HTTP2_PREFACE + HTTP2_SETTINGS) as (idle,), asyncio.timeout(50):
             assert await is_closed(idle)
         await served.connection.call(UNARY, Request(), timeout_ms=5_000)
     assert caplog.text == ""
@@ -284,7 +284,7 @@ async def test_grpc_ends_connections_without_a_call_and_clients_do_not_notice(
 
 async def test_grpc_takes_so_many_connections_and_others_when_these_are_gone() -> None:
     limits = ServerLimits(grpc_connections_max=5, handshake_timeout_ms=3_600_000)
-    async with serving(echo, limits) as served, asyncio.timeout(10):
+    async with serving(echo, limits) as served, asyncio.timeout(50):
         port = int(served.address.rpartition(":")[2])
         async with connected(port, b"", 12) as connections:
             for connection in connections[5:]:
@@ -302,7 +302,7 @@ LIMITS = ServerLimits()
 
 @pytest.fixture
 def file_limit(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int], list[tuple[int, int]]]:
-    """Give the process limits of open files; returns those that it sets."""
+    """Give the process limits of open files; returns the limits that it sets."""
     set_: list[tuple[int, int]] = []
 
     def give(soft: int, hard: int) -> list[tuple[int, int]]:

@@ -16,7 +16,7 @@ from semel_common.errors import (
 from semel_common.wire import status
 from semel_common.wire.methods import FETCH_OFFSETS
 from semel_runtime.server.calls import Call
-from semel_runtime.server.error_status import raise_first
+from semel_runtime.server.item_errors import raise_first
 
 REFUSED = group.FetchedOffset(
     topic="orders",
@@ -41,7 +41,7 @@ async def fetch_offsets(
             group.FetchOffsetsRequest.SerializeToString,
             group.FetchOffsetsResponse.FromString,
         )
-        response = await call(group.FetchOffsetsRequest(), metadata=metadata, timeout=5)
+        response = await call(group.FetchOffsetsRequest(), metadata=metadata, timeout=50)
     return response.offsets[0]
 
 
@@ -100,6 +100,6 @@ async def test_an_error_that_names_a_long_text_arrives_as_itself(character: str)
 
     async with serving(refuse) as served:
         with pytest.raises(UnknownTopicIdError) as caught:
-            await served.connection.call(UNARY, group.TxnOffsetCommitRequest(), timeout_ms=5_000)
+            await served.connection.call(UNARY, group.TxnOffsetCommitRequest(), timeout_ms=50_000)
     assert caught.value.message.startswith(f"topic {character * 100}")
     assert len(caught.value.details["topic_id"]) >= 100

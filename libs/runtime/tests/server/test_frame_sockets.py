@@ -1,4 +1,4 @@
-"""Who may send frames over a connection of their own, and what happens to all others."""
+"""Frames over a connection of their own need a ticket; other connections are closed."""
 
 import asyncio
 import socket
@@ -16,7 +16,7 @@ from semel.group.v1 import group_pb2 as group
 from semel_common.errors import NetworkExceptionError
 from semel_common.wire.methods import GROUP, OPEN_FRAMES, TXN_OFFSET_COMMIT
 from semel_runtime.server.calls import Call
-from semel_runtime.server.limits import ServerLimits
+from semel_runtime.server.limits.server_limits import ServerLimits
 
 Request = group.TxnOffsetCommitRequest
 Response = group.TxnOffsetCommitResponse
@@ -50,7 +50,7 @@ async def test_a_ticket_is_good_once() -> None:
 @pytest.mark.parametrize(
     "preface",
     [b"GET / HTTP/1.1", FramesPreface(ticket=bytes(16)).SerializeToString()],
-    ids=["somebody else", "an invented ticket"],
+    ids=["another client", "an invented ticket"],
 )
 async def test_who_has_no_ticket_is_sent_away(preface: bytes) -> None:
     async with serving(echo) as served:
@@ -92,7 +92,7 @@ async def test_who_is_refused_does_not_fill_the_log() -> None:
                     visitor.show(bytes(16))
                     visitor.show(bytes(16))
                     assert await visitor.is_sent_away()
-    said = [each for each in logs if each["event"] == "a connection for frames is refused"]
+    said = [log for log in logs if log["event"] == "a connection for frames is refused"]
     assert len(said) < 5
     assert said[0]["count"] == 1
 

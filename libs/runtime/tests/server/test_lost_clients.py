@@ -12,9 +12,9 @@ from server_harness import serving
 from semel.group.v1 import group_pb2 as group
 from semel.group.v1.group_pb2_grpc import GroupServiceStub
 from semel_common.errors import ProducerFencedError
-from semel_common.wire.grpc_connection import ChannelOptions
+from semel_common.wire.channel_options import ChannelOptions
 from semel_runtime.server.calls import Call
-from semel_runtime.server.limits import ServerLimits
+from semel_runtime.server.limits.server_limits import ServerLimits
 
 Request = group.TxnOffsetCommitRequest
 Response = group.TxnOffsetCommitResponse
@@ -119,7 +119,7 @@ async def test_client_that_vanishes_in_the_middle_of_a_write_is_no_error(
         wire.cut()
         await cancelled.wait()
         await channel.close()
-    assert [each for each in caplog.records if each.levelno >= logging.WARNING] == []
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
 async def test_idle_client_may_ask_whether_the_server_is_there() -> None:

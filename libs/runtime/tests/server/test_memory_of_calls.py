@@ -17,9 +17,9 @@ from structlog.testing import capture_logs
 from semel.group.v1.group_pb2 import OffsetCommitPartition, OffsetCommitTopic
 from semel_common.errors import InvalidRequestError, SemelError
 from semel_common.wire.methods import TXN_OFFSET_COMMIT, Method
+from semel_runtime.authentication.listener_gate import ListenerSecurity
 from semel_runtime.server.calls import Call
-from semel_runtime.server.gate import ListenerSecurity
-from semel_runtime.server.limits import ServerLimits
+from semel_runtime.server.limits.server_limits import ServerLimits
 
 CALLS = 30
 SIZE_BYTES = 1 << 20
@@ -81,18 +81,17 @@ async def test_nothing_of_a_call_outlives_its_answer(
 
         async def call() -> None:
             with suppress(SemelError):
-                await served.connection.call(method, LARGEST, timeout_ms=20_000)
+                await served.connection.call(method, LARGEST, timeout_ms=50_000)
 
         await call()
+        gc.collect()  # A test that failed just now has left its frames.
         before = tracemalloc.get_traced_memory()[0]
         for _ in range(CALLS):
             await call()
-        await _answered_everything()
-        held_bytes = tracemalloc.get_traced_memory()[0] - before
+        await _answered_everything(before)
         alive = [each for each in MARKERS if each() is not None]
     assert len(MARKERS) == CALLS + 1
     assert alive == []
-    assert held_bytes < SIZE_BYTES
     assert gc.collect() < GARBAGE_PER_CALL_MAX * CALLS
 
 
@@ -102,14 +101,13 @@ async def test_nothing_of_a_call_without_a_proof_is_kept(tmp_path: Path) -> None
 
         async def call() -> None:
             with pytest.raises(SemelError, match="no token"):
-                await served.connection.call(UNARY, LARGEST, timeout_ms=20_000)
+                await served.connection.call(UNARY, LARGEST, timeout_ms=50_000)
 
         await call()
         before = tracemalloc.get_traced_memory()[0]
         for _ in range(CALLS):
             await call()
-        await _answered_everything()
-        assert tracemalloc.get_traced_memory()[0] - before < SIZE_BYTES
+        await _answered_everything(before)
         assert MARKERS == []
 
 
@@ -118,8 +116,11 @@ def streamed(channel: grpc.aio.Channel) -> "grpc.aio.StreamUnaryMultiCallable[by
     return channel.stream_unary(UNARY.path)
 
 
-async def _answered_everything() -> None:
-    """Let the tasks of calls end that were answered."""
+async def _answered_everything(before_bytes: int) -> None:
+    """Wait until no call holds its message: gRPC's own thread may let go of the last one late."""
+    async with asyncio.timeout(20):
+        while tracemalloc.get_traced_memory()[0] - before_bytes >= SIZE_BYTES:  # noqa: ASYNC110 - another thread
+            await asyncio.sleep(0)
     for _ in range(20):
         await asyncio.sleep(0)
 
@@ -145,7 +146,7 @@ async def test_a_call_without_a_message_is_refused() -> None:
         call = streamed(channel)()
         await call.done_writing()
         assert await call.code() is grpc.StatusCode.INVALID_ARGUMENT
-        assert await call.details() == "TxnOffsetCommit was called without a message"
+        assert (await call.details()).endswith(": TxnOffsetCommit was called without a message")
 
 
 async def test_a_message_that_is_too_large_is_refused() -> None:
@@ -197,7 +198,7 @@ async def test_a_lost_connection_keeps_nothing_of_its_callers(sockets: bool) -> 
             marker = Marker()
             MARKERS.append(weakref.ref(marker))
             try:
-                await served.connection.call(TXN_OFFSET_COMMIT, Request(), timeout_ms=20_000)
+                await served.connection.call(TXN_OFFSET_COMMIT, Request(), timeout_ms=50_000)
             except SemelError as error:
                 return error.message
             return "answered"
@@ -206,5 +207,6 @@ async def test_a_lost_connection_keeps_nothing_of_its_callers(sockets: bool) -> 
         await arrived.wait()
         await served.server.abort()
         assert "answered" not in await asyncio.gather(*calls)
-        await _answered_everything()
+        for _ in range(20):
+            await asyncio.sleep(0)
         assert [each for each in MARKERS if each() is not None] == []

@@ -15,11 +15,11 @@ from security_harness import AUDIENCE, HOUR_S, ISSUER, Issuer, new_key
 from server_harness import UNARY, Request, Response, serving
 
 from semel_common.errors import BrokerNotAvailableError, SaslAuthenticationError
-from semel_common.wire.security import Security
+from semel_common.wire.client_security import Security
+from semel_runtime.authentication.jwks import KeysAtUrl, KeysInFile
+from semel_runtime.authentication.listener_gate import ListenerSecurity
+from semel_runtime.authentication.token_check import TOKEN_MAX_BYTES
 from semel_runtime.server.calls import Call
-from semel_runtime.server.gate import ListenerSecurity
-from semel_runtime.server.jwks import KeysAtUrl, KeysInFile
-from semel_runtime.server.tokens import TOKEN_MAX_BYTES
 
 NOW = int(time.time())
 RAW_CLAIMS = f'"iss": "{ISSUER}", "aud": "{AUDIENCE}", "sub": "app"'
@@ -69,7 +69,11 @@ async def test_a_time_that_is_none_is_a_clean_refusal(
     assert f"claim {claim} is no time" in refused.value.message or case.startswith("longer")
 
 
-@pytest.mark.parametrize("exp", [str(NOW + HOUR_S), f"{NOW + HOUR_S}.75", f"{NOW + HOUR_S}e0"])
+@pytest.mark.parametrize(
+    "exp",
+    [str(NOW + HOUR_S), f"{NOW + HOUR_S}.75", f"{NOW + HOUR_S}e0"],
+    ids=["none", "quarters", "an exponent"],
+)
 async def test_a_time_with_a_fraction_is_one(exp: str, issuer: Issuer) -> None:
     token = signed(issuer, f'{{{RAW_CLAIMS}, "exp": {exp}, "nbf": 0.5, "iat": {NOW}.25}}')
     assert (await issuer.verifier().verify(token)).name == "app"
@@ -172,7 +176,7 @@ async def test_an_odd_token_over_the_wire_is_unauthenticated_and_leaves_no_trace
         async with serving(no_call, listener=listener, client=client) as served:
             with pytest.raises(SaslAuthenticationError, match="claim exp is no time"):
                 await served.connection.call(UNARY, Request(), timeout_ms=5_000)
-    assert not [each for each in logs if each["log_level"] in ("error", "critical")]
+    assert not [log for log in logs if log["log_level"] in ("error", "critical")]
 
 
 # -- keys ------------------------------------------------------------------------------------------
@@ -201,7 +205,7 @@ async def test_a_token_without_a_key_id_is_refused_where_there_are_two_keys(
 async def test_a_set_without_a_key_revokes_all(
     empty: str, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("semel_common.reloaded.CHECK_INTERVAL_S", 0.0)
+    monkeypatch.setattr("semel_common.reloaded_files.CHECK_INTERVAL_S", 0.0)
     verifier, token = issuer.verifier(), issuer.token()
     assert (await verifier.verify(token)).name == "app"
     issuer.path.write_text(empty)
@@ -218,7 +222,7 @@ async def test_a_set_without_a_key_revokes_all(
 async def test_what_is_no_set_leaves_the_keys(
     broken: str, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("semel_common.reloaded.CHECK_INTERVAL_S", 0.0)
+    monkeypatch.setattr("semel_common.reloaded_files.CHECK_INTERVAL_S", 0.0)
     verifier, token = issuer.verifier(), issuer.token()
     assert (await verifier.verify(token)).name == "app"
     issuer.path.write_text(broken)

@@ -4,7 +4,7 @@ import pytest
 from server_harness import TRANSPORTS, Request, Response, serving
 
 from semel_common.errors import CoordinatorNotAvailableError, InconsistentClusterIdError
-from semel_common.wire.clusters import ClusterConnection, check_cluster
+from semel_common.wire.cluster_header import ClusterConnection, check_cluster
 from semel_common.wire.methods import Method
 from semel_runtime.server.calls import Call
 

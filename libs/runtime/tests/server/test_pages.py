@@ -49,4 +49,4 @@ async def test_names_behind_a_token_come_in_order(names: list[str], token: str, 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pages, "_SORTED_PER_TURN", turn)
         found = list(await names_after(names, token))
-    assert found == sorted(each for each in names if each > token)
+    assert found == sorted(name for name in names if name > token)

@@ -1,12 +1,12 @@
-"""The books of a server: who may take how much, and who waits."""
+"""The shares of callers: the bound of each, and the callers that wait."""
 
 import asyncio
 
 import pytest
 
-from semel_runtime.server.limits import ServerLimits
-from semel_runtime.server.principal import Origin, Principal
-from semel_runtime.server.shares import Ledger, Shares, host_of_address, host_of_peer
+from semel_runtime.authentication.principal import Origin, Principal
+from semel_runtime.server.limits.caller_shares import Ledger, Shares, host_of_address, host_of_peer
+from semel_runtime.server.limits.server_limits import ServerLimits
 
 LIMITS = ServerLimits(
     streams_max=10,

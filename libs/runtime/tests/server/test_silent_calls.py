@@ -11,7 +11,7 @@ from server_harness import UNARY, Request, Response, Served, serving
 from semel_common.errors import RequestTimedOutError, SemelError, ThrottlingQuotaExceededError
 from semel_common.wire import status
 from semel_runtime.server.calls import Call
-from semel_runtime.server.limits import ServerLimits
+from semel_runtime.server.limits.server_limits import ServerLimits
 
 SilentCall: TypeAlias = "grpc.aio.StreamUnaryCall[bytes, bytes]"
 
@@ -68,7 +68,7 @@ async def test_call_that_ends_gives_its_share_back() -> None:
     async with serving(echo, limits) as served:
         for number in range(5):
             answer = await served.connection.call(
-                UNARY, Request(base_sequence=number), timeout_ms=5_000
+                UNARY, Request(base_sequence=number), timeout_ms=50_000
             )
             assert answer.throttle_time_ms == number
             await asyncio.sleep(0)

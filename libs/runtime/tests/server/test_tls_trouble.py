@@ -17,13 +17,13 @@ from semel_common.client_errors import SslAuthenticationError
 from semel_common.errors import (
     NetworkExceptionError,
 )
+from semel_common.wire.client_security import ClientCredentials, Security
+from semel_common.wire.diagnosis.peer_probe import PeerProbe
 from semel_common.wire.grpc_connection import GrpcConnector
 from semel_common.wire.methods import LIST_GROUPS
-from semel_common.wire.security import ClientCredentials, Security
-from semel_common.wire.tls_probe import Contexts, TlsProbe
+from semel_runtime.authentication.listener_gate import ListenerSecurity
+from semel_runtime.authentication.listener_tls import TlsFiles
 from semel_runtime.server.calls import Call
-from semel_runtime.server.gate import ListenerSecurity
-from semel_runtime.server.tls import TlsFiles
 
 
 async def echo(request: Request, _: Call) -> Response:
@@ -61,7 +61,9 @@ def certificate(folder: Path, issue: Callable[[trustme.CA], trustme.LeafCert]) -
         certificate=folder / "c.pem", key=folder / "c.key", client_ca=folder / "ca.pem"
     )
     ca.cert_pem.write_to_path(folder / "ca.pem")
-    files.certificate.write_bytes(b"".join(each.bytes() for each in leaf.cert_chain_pems))
+    files.certificate.write_bytes(
+        b"".join(cert_chain_pem.bytes() for cert_chain_pem in leaf.cert_chain_pems)
+    )
     leaf.private_key_pem.write_to_path(files.key)
     files.key.chmod(0o600)
     return files
@@ -145,9 +147,9 @@ async def test_server_that_says_nothing_is_probed_no_longer_than_the_call_may_ta
     server = await asyncio.start_server(silent, "127.0.0.1", 0)
     contexts = ClientCredentials(Security(ssl_ca_location=Authority(tmp_path).ca)).certificates()
     assert contexts is not None
-    probe = TlsProbe(f"127.0.0.1:{server.sockets[0].getsockname()[1]}")
-    checked = Contexts(contexts.context, contexts.any_name)
-    assert await probe.trouble(checked, "127.0.0.1", timeout_ms=50) is None
+    probe = PeerProbe(f"127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    assert await probe.trouble(contexts.probing, "127.0.0.1", timeout_ms=50) is None
+    await probe.close()
     await left.wait()
     server.close()
     await server.wait_closed()

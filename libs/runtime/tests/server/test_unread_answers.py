@@ -11,7 +11,7 @@ from semel.group.v1.group_pb2_grpc import GroupServiceStub
 from semel_common.errors import GroupIdNotFoundError, ProducerFencedError
 from semel_common.wire.methods import LIST_GROUPS, TXN_OFFSET_COMMIT
 from semel_runtime.server.calls import Call
-from semel_runtime.server.limits import ServerLimits
+from semel_runtime.server.limits.server_limits import ServerLimits
 
 Request = group.TxnOffsetCommitRequest
 Response = group.TxnOffsetCommitResponse
@@ -79,7 +79,7 @@ async def test_a_stream_is_not_read_while_its_answers_are_not() -> None:
         await held.until(made=6)
         await stream.write(requests(6, 1, large=False))
         for _ in range(9):
-            await served.connection.call(LIST_GROUPS, group.ListGroupsRequest(), timeout_ms=9_000)
+            await served.connection.call(LIST_GROUPS, group.ListGroupsRequest(), timeout_ms=50_000)
         assert held.made == 6
         answered = 0
         while answered < 7:
@@ -110,7 +110,7 @@ async def test_answers_of_unary_calls_take_room_until_they_are_written() -> None
         await stub.TxnOffsetCommit(Request())
         await held.until(made=1, written=1)
         with pytest.raises(grpc.aio.AioRpcError):
-            await stub.TxnOffsetCommit(Request(base_sequence=1), timeout=10)
+            await stub.TxnOffsetCommit(Request(base_sequence=1), timeout=50)
         await held.until(made=2, written=2)
         await channel.close()
 
@@ -123,7 +123,7 @@ async def test_a_request_that_is_cancelled_gives_its_room_back() -> None:
         await held.answer(request, call)
         started.set()
         await asyncio.Event().wait()
-        raise GroupIdNotFoundError("nobody gets here")
+        raise GroupIdNotFoundError("no caller gets here")
 
     async with serving(never) as served:
         calling = asyncio.create_task(

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from semel_common.stop_signals import heeded_signals
 from semel_pipelines.settings import session
 
 FORMAT = "semel"
 _POLL_S = 1
-_STOPPING = (signal.SIGTERM, signal.SIGINT)
 
 _log = logging.getLogger(__name__)
 
@@ -132,20 +132,21 @@ def spark_session(arguments: argparse.Namespace, name: str) -> Iterator[SparkSes
 
 
 def follow(query: StreamingQuery) -> None:
-    """Wait until a query has ended; told to stop (SIGTERM, Ctrl-C), let it finish what is there.
+    """Wait until a query has ended; at a signal to stop, let it finish the records that are there.
 
-    Told a second time, it ends at once: where records come faster than they are done, there is no
-    end to what is there. A query that is stopped in a batch loses nothing, but does it again when
-    it is next started. Raises StreamingQueryException if it fails.
+    Told a second time, it ends at once: if records come faster than the query processes them, it
+    would never finish. A query that is stopped in a batch loses nothing, but does it again when it
+    is next started. Raises StreamingQueryException if it fails.
     """
     told = threading.Event()
+    stopping = heeded_signals()
 
     def tell(*_: object) -> None:
         told.set()
-        for number in _STOPPING:
+        for number in stopping:
             signal.signal(number, signal.SIG_DFL)
 
-    for number in _STOPPING:
+    for number in stopping:
         signal.signal(number, tell)
     reported = -1
     while not query.awaitTermination(_POLL_S):

@@ -12,7 +12,7 @@ from tempfile import gettempdir, mkdtemp
 
 
 def kept_folder(kind: str, of: str) -> Path:
-    """Return the folder of this user for ``of``; what is in it may be there already.
+    """Return the folder of this user for ``of``; its files may be there already.
 
     Names of temporary files can be guessed, and taken by others: then it is one of this process.
     """

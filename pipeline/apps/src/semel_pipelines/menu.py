@@ -42,7 +42,7 @@ class Dish:
 
 def read_menu() -> Sequence[Dish]:
     """Read it from the package that has the orders. Raises MenuMissingError."""
-    # Read, not imported: the package wants pandas for what it does with its files.
+    # Read, not imported: the package wants pandas for the work with its files.
     package = find_spec(_PACKAGE)
     folders = package.submodule_search_locations if package else None
     files = [Path(folder) / _FILE for folder in folders or ()]

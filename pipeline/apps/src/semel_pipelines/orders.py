@@ -12,7 +12,7 @@ _LINE = (
     " name STRING, size STRING, type STRING, price STRING"
 )
 _PRICE = r"^\d{1,8}(\.\d{1,2})?$"
-"""An amount of money: more decimals would have to be rounded, which nobody has agreed to."""
+"""An amount of money: more decimals would have to be rounded, and no rule for that is agreed."""
 _AHEAD = "INTERVAL 1 DAY"
 """How far clocks may differ. One order from next year would make all others late."""
 

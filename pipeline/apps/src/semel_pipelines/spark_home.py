@@ -1,4 +1,4 @@
-"""Where Spark is: the PySpark that is installed, but for the archive of its Python code.
+"""Spark's home: the installed PySpark, without the archive of its Python code.
 
 Spark puts that archive before all else on the path of every Python that it starts, and what comes
 from an archive is compiled at each start, for a second of processor time. The same code, installed,
@@ -23,8 +23,8 @@ def spark_home() -> str:
     """Return a folder of links that is Spark's home, and the same for all processes of a user."""
     installed = Path(pyspark.__file__).parent
     home = kept_folder("spark", os.fspath(installed))
-    for each in installed.iterdir():
-        if each.is_dir() and each.name != _ARCHIVES:
+    for path in installed.iterdir():
+        if path.is_dir() and path.name != _ARCHIVES:
             with suppress(FileExistsError):
-                (home / each.name).symlink_to(each)
+                (home / path.name).symlink_to(path)
     return os.fspath(home)

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator, Sized
 from concurrent.futures import Future
 from functools import cache
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from aiosemel import ClientOptions, Security, SemelClient
 from aiosemel.memory import keep_freed_memory
@@ -21,9 +21,6 @@ from pyspark_semel.settings import telemetry
 
 _T = TypeVar("_T")
 _Items = TypeVar("_Items", bound=Sized)
-
-API_TIMEOUT_MS = 60_000
-"""How long a call to the cluster may take with all its attempts, unless an option says else."""
 
 
 class Connection:
@@ -38,6 +35,8 @@ class Connection:
     ) -> None:
         """Check the addresses; raises InvalidConfigError. Connects when it is first needed."""
         self._loop = loop
+        self.has_answered = False
+        """Whether a cluster has answered here before."""
         traces = telemetry()
         provider = None if traces is None else traces.provider
         self.client = SemelClient(
@@ -55,9 +54,14 @@ class Connection:
     def ahead(self, step: Callable[[], Coroutine[object, object, _Items]]) -> Iterator[_Items]:
         """Return what one step after the other returns, until that is empty.
 
-        The next step runs while the caller is busy with what the last one has returned.
+        The first step runs at once, and the next one while the caller works on the result of the
+        last one.
         """
-        future = self.start(step())
+        return self._ahead(self.start(step()), step)
+
+    def _ahead(
+        self, future: "Future[_Items]", step: Callable[[], Coroutine[object, object, _Items]]
+    ) -> Iterator[_Items]:
         try:
             while items := _result(future):
                 future = self.start(step())
@@ -71,12 +75,35 @@ class Connection:
 
 
 def connect(
-    bootstrap: str, *, api_timeout_ms: int = API_TIMEOUT_MS, security: Security | None = None
+    bootstrap: str,
+    *,
+    api_timeout_ms: int,
+    security: Security | None = None,
+    cluster_id: str | None = None,
 ) -> Connection:
-    """Return this process's connection to a cluster; each task asks for it."""
-    connection = _connection(bootstrap, api_timeout_ms, security, os.getpid())
+    """Return this process's connection to a cluster; each task asks for it.
+
+    ``cluster_id``: no other cluster may answer. None: the cluster that answers first.
+    """
     _keep_from_collector(len(sys.modules))
-    return connection
+    key = (bootstrap, api_timeout_ms, security, cluster_id, os.getpid())
+    if key not in _connections:
+        keep_freed_memory()
+        options = ClientOptions(default_api_timeout_ms=api_timeout_ms, cluster_id=cluster_id)
+        _connections[key] = Connection(bootstrap, _loop(os.getpid()), options, security)
+    return _connections[key]
+
+
+def forget(connection: Connection) -> None:
+    """Close a connection to a cluster that is another one now; the next caller gets a new one."""
+    for key, known in list(_connections.items()):
+        if known is connection:
+            del _connections[key]
+    connection.call(connection.client.close())
+
+
+_Key: TypeAlias = tuple[str, int, Security | None, str | None, int]
+_connections: dict[_Key, Connection] = {}
 
 
 def _result(future: "Future[_T]") -> _T:
@@ -88,20 +115,11 @@ def _result(future: "Future[_T]") -> _T:
 
 
 @cache
-def _connection(
-    bootstrap: str, api_timeout_ms: int, security: Security | None, process: int
-) -> Connection:
-    keep_freed_memory()
-    options = ClientOptions(default_api_timeout_ms=api_timeout_ms)
-    return Connection(bootstrap, _loop(process), options, security)
-
-
-@cache
 def _keep_from_collector(_modules: int) -> None:
     """Let the garbage collector leave out what there is now: all that was imported.
 
-    Spark has its processes look for garbage after each task. To walk everything, tens of
-    milliseconds in each of them, is a large part of what a small micro-batch computes. A first task
+    Spark has its processes look for garbage after each task. A walk through all objects, tens of
+    milliseconds in each of them, is a large part of the work of a small micro-batch. A first task
     imports more while it runs (PyArrow looks for pandas with the first array that it makes), so it
     is done again when the number of modules is another one.
     """

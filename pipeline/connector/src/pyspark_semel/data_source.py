@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 
 class SemelDataSource(DataSource):
-    """The format ``semel``: its options are those of docs/spark.md.
+    """The format ``semel``: its options are those of docs/use/spark.md.
 
     Spark gives options with names in lower case, and parameters by name.
     """

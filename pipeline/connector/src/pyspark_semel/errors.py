@@ -10,7 +10,7 @@ class OptionError(SemelSparkError):
 
 
 class UnreachableError(SemelSparkError):
-    """Nobody answers at the addresses of ``bootstrap.servers``."""
+    """No cluster answers at the addresses of ``bootstrap.servers``."""
 
 
 class UnknownTopicError(SemelSparkError):

@@ -1,7 +1,7 @@
 """What brokers answer."""
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Iterator, Sequence
+from typing import Literal, Protocol, TypeVar
 
 from aiosemel._answers.fields import (
     INT64_MAX,
@@ -11,6 +11,7 @@ from aiosemel._answers.fields import (
     identified,
     is_refused,
     moment,
+    paired,
     same,
     within,
 )
@@ -38,6 +39,32 @@ def in_place(field: str, answered: _Place, asked: _Place) -> None:
         same(f"{field}.partition", answered.partition, asked.partition)
     if asked.topic_id and answered.topic_id != asked.topic_id:
         same(f"{field}.topic_id", answered.topic_id, asked.topic_id)
+
+
+class _Result(Protocol):
+    """One partition's result, which may be an error."""
+
+    @property
+    def topic_id(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def error(self) -> Error: ...
+    def HasField(self, field_name: Literal["error"]) -> bool: ...  # noqa: N802 - protobuf's name
+
+
+_Asked = TypeVar("_Asked", bound=_Place)
+_Answered = TypeVar("_Answered", bound=_Result)
+
+
+def _accepted(
+    asked: Sequence[_Asked], answered: Sequence[_Answered]
+) -> Iterator[tuple[_Asked, _Answered]]:
+    """Yield each question with its result, errors left out; checks that the two fit."""
+    for each, result in paired("partitions", asked, answered):
+        in_place("partitions", result, each)
+        if not is_refused("partitions", result):
+            yield each, result
 
 
 class _Batch(Protocol):
@@ -85,21 +112,15 @@ def _check_mismatch(error: Error) -> None:
 @CHECKS.of(methods.PRODUCE)
 def _produce(request: broker.ProduceRequest, answer: broker.ProduceResponse) -> None:
     """Check the answer to a request that can be read; ``check_produced`` is for written ones."""
-    counted("partitions", answer.partitions, request.partitions)
-    for asked, result in zip(request.partitions, answer.partitions, strict=True):
-        in_place("partitions", result, asked)
-        if not is_refused("partitions", result):
-            at_least("partitions.base_offset", result.base_offset)
-            at_least("partitions.log_start_offset", result.log_start_offset)
+    for _, result in _accepted(request.partitions, answer.partitions):
+        at_least("partitions.base_offset", result.base_offset)
+        at_least("partitions.log_start_offset", result.log_start_offset)
 
 
 @CHECKS.of(methods.FETCH)
 def _fetch(request: broker.FetchRequest, answer: broker.FetchResponse) -> None:
-    counted("partitions", answer.partitions, request.partitions)
-    for asked, result in zip(request.partitions, answer.partitions, strict=True):
-        in_place("partitions", result, asked)
-        if not is_refused("partitions", result):
-            _fetched(asked.fetch_offset, result)
+    for asked, result in _accepted(request.partitions, answer.partitions):
+        _fetched(asked.fetch_offset, result)
 
 
 def _fetched(fetch_offset: int, result: broker.FetchPartitionResult) -> None:
@@ -125,36 +146,27 @@ def _fetched(fetch_offset: int, result: broker.FetchPartitionResult) -> None:
 
 @CHECKS.of(methods.LIST_OFFSETS)
 def _list_offsets(request: broker.ListOffsetsRequest, answer: broker.ListOffsetsResponse) -> None:
-    counted("partitions", answer.partitions, request.partitions)
-    for asked, result in zip(request.partitions, answer.partitions, strict=True):
-        in_place("partitions", result, asked)
-        if not is_refused("partitions", result):
-            is_end = asked.spec in (broker.OFFSET_SPEC_EARLIEST, broker.OFFSET_SPEC_LATEST)
-            at_least("partitions.offset", result.offset, 0 if is_end else -1)
-            at_least("partitions.timestamp_ms", result.timestamp_ms, -1)
+    for asked, result in _accepted(request.partitions, answer.partitions):
+        is_end = asked.spec in (broker.OFFSET_SPEC_EARLIEST, broker.OFFSET_SPEC_LATEST)
+        at_least("partitions.offset", result.offset, 0 if is_end else -1)
+        at_least("partitions.timestamp_ms", result.timestamp_ms, -1)
 
 
 @CHECKS.of(methods.DELETE_RECORDS)
 def _delete_records(
     request: broker.DeleteRecordsRequest, answer: broker.DeleteRecordsResponse
 ) -> None:
-    counted("partitions", answer.partitions, request.partitions)
-    for asked, result in zip(request.partitions, answer.partitions, strict=True):
-        in_place("partitions", result, asked)
-        if not is_refused("partitions", result):
-            at_least("partitions.log_start_offset", result.log_start_offset)
-            at_least("partitions.deleted_offsets", result.deleted_offsets)
+    for _, result in _accepted(request.partitions, answer.partitions):
+        at_least("partitions.log_start_offset", result.log_start_offset)
+        at_least("partitions.deleted_offsets", result.deleted_offsets)
 
 
 @CHECKS.of(methods.COUNT_RECORDS)
 def _count_records(
     request: broker.CountRecordsRequest, answer: broker.CountRecordsResponse
 ) -> None:
-    counted("partitions", answer.partitions, request.partitions)
-    for asked, result in zip(request.partitions, answer.partitions, strict=True):
-        in_place("partitions", result, asked)
-        if not is_refused("partitions", result):
-            _counted(asked.from_offset, result)
+    for asked, result in _accepted(request.partitions, answer.partitions):
+        _counted(asked.from_offset, result)
 
 
 def _counted(from_offset: int, result: broker.CountRecordsPartitionResult) -> None:
@@ -170,8 +182,7 @@ def _counted(from_offset: int, result: broker.CountRecordsPartitionResult) -> No
 def _describe_producers(
     request: producers.DescribeProducersRequest, answer: producers.DescribeProducersResponse
 ) -> None:
-    counted("partitions", answer.partitions, request.partitions)
-    for asked, result in zip(request.partitions, answer.partitions, strict=True):
+    for asked, result in paired("partitions", request.partitions, answer.partitions):
         in_place("partitions", result.partition, asked)
         if is_refused("partitions", result):
             continue
@@ -188,11 +199,11 @@ def _producer(producer: producers.ProducerDescription) -> None:
     at_least("producers.last_sequence", producer.last_sequence, -1)
     at_least("producers.fence", producer.fence)
     moment("producers.last_timestamp_ms", producer.last_timestamp_ms)
-    for each in producer.open_transactions:
-        at_least("open_transactions.producer_epoch", each.producer_epoch)
-        at_least("open_transactions.first_offset", each.first_offset)
-        at_least("open_transactions.age_ms", each.age_ms)
-        moment("open_transactions.start_time_ms", each.start_time_ms)
+    for open_transaction in producer.open_transactions:
+        at_least("open_transactions.producer_epoch", open_transaction.producer_epoch)
+        at_least("open_transactions.first_offset", open_transaction.first_offset)
+        at_least("open_transactions.age_ms", open_transaction.age_ms)
+        moment("open_transactions.start_time_ms", open_transaction.start_time_ms)
 
 
 @CHECKS.of(methods.LIST_OPEN_TRANSACTIONS)
@@ -202,13 +213,13 @@ def _list_open_transactions(
 ) -> None:
     if request.limit and len(answer.transactions) > request.limit:
         raise Unfit("number of transactions", len(answer.transactions), f"is over {request.limit}")
-    for each in answer.transactions:
-        _participant(each.participant)
-        at_least("transactions.producer_id", each.producer_id, 1)
-        at_least("transactions.producer_epoch", each.producer_epoch)
-        at_least("transactions.age_ms", each.age_ms)
-        at_least("transactions.first_offset", each.first_offset)
-        moment("transactions.start_time_ms", each.start_time_ms)
+    for transaction in answer.transactions:
+        _participant(transaction.participant)
+        at_least("transactions.producer_id", transaction.producer_id, 1)
+        at_least("transactions.producer_epoch", transaction.producer_epoch)
+        at_least("transactions.age_ms", transaction.age_ms)
+        at_least("transactions.first_offset", transaction.first_offset)
+        moment("transactions.start_time_ms", transaction.start_time_ms)
 
 
 def _participant(participant: participants.Participant) -> None:

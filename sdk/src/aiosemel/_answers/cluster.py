@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from aiosemel._answers.fields import (
     Unfit,
     at_least,
-    counted,
     distinct,
     host_and_port,
     identified,
     is_refused,
     moment,
     one_of,
+    paired,
     same,
     topic_name,
     within,
@@ -67,12 +67,12 @@ def _topic(topic: cluster.Topic) -> None:
         return
     topic_name("topics.name", topic.name)
     identified("topics.topic_id", topic.topic_id)
-    indexes = sorted(each.index for each in topic.partitions)
+    indexes = sorted(partition.index for partition in topic.partitions)
     if not indexes or indexes[0] != 0 or indexes[-1] != len(indexes) - 1:
         raise Unfit("partitions.index", indexes[:3], f"is not 0 and up in topic {topic.name}")
     distinct("partitions.index", indexes)
-    for each in topic.partitions:
-        _partition(each)
+    for partition in topic.partitions:
+        _partition(partition)
 
 
 def _partition(partition: cluster.Partition) -> None:
@@ -117,11 +117,13 @@ def _describe_cluster(
     _layout(answer.layout)
     at_least("topic_count", answer.topic_count)
     at_least("partition_count", answer.partition_count)
-    for each in answer.instances:
-        _instance(each.instance)
-        at_least("instances.claim_epoch", each.claim_epoch)
-        at_least("instances.leader_partitions", each.leader_partitions)
-        moment("instances.last_registered_ms", each.last_registered_ms)
+    for instance in answer.instances:
+        _instance(instance.instance)
+        at_least("instances.claim_epoch", instance.claim_epoch)
+        at_least("instances.leader_partitions", instance.leader_partitions)
+        moment("instances.last_registered_ms", instance.last_registered_ms)
+        at_least("instances.disk_shortage.free_bytes", instance.disk_shortage.free_bytes)
+        at_least("instances.disk_shortage.reserve_bytes", instance.disk_shortage.reserve_bytes)
 
 
 # -- topics --------------------------------------------------------------------------------------
@@ -131,8 +133,7 @@ def _describe_cluster(
 def _create_topics(
     request: cluster.CreateTopicsRequest, answer: cluster.CreateTopicsResponse
 ) -> None:
-    counted("topics", answer.topics, request.topics)
-    for asked, topic in zip(request.topics, answer.topics, strict=True):
+    for asked, topic in paired("topics", request.topics, answer.topics):
         same("topics.name", topic.name, asked.name)
         if not is_refused("topics", topic):
             at_least("topics.partitions", topic.partitions, 1)
@@ -143,8 +144,7 @@ def _delete_topics(
     request: cluster.DeleteTopicsRequest, answer: cluster.DeleteTopicsResponse
 ) -> None:
     asked = [*request.topics, *request.topic_ids]
-    counted("topics", answer.topics, asked)
-    for name, topic in zip(asked, answer.topics, strict=True):
+    for name, topic in paired("topics", asked, answer.topics):
         is_refused("topics", topic)
         if name not in (topic.name, topic.topic_id):
             same("topics.name", topic.name, name)
@@ -154,8 +154,7 @@ def _delete_topics(
 def _create_partitions(
     request: cluster.CreatePartitionsRequest, answer: cluster.CreatePartitionsResponse
 ) -> None:
-    counted("topics", answer.topics, request.topics)
-    for asked, topic in zip(request.topics, answer.topics, strict=True):
+    for asked, topic in paired("topics", request.topics, answer.topics):
         same("topics.name", topic.name, asked.name)
         if not is_refused("topics", topic):
             same("topics.partitions", topic.partitions, asked.partitions)
@@ -165,8 +164,7 @@ def _create_partitions(
 def _describe_configs(
     request: cluster.DescribeConfigsRequest, answer: cluster.DescribeConfigsResponse
 ) -> None:
-    counted("topics", answer.topics, request.topics)
-    for asked, topic in zip(request.topics, answer.topics, strict=True):
+    for asked, topic in paired("topics", request.topics, answer.topics):
         same("topics.name", topic.name, asked)
         if not is_refused("topics", topic):
             for entry in topic.entries:
@@ -179,8 +177,7 @@ def _alter_configs(
     request: cluster.IncrementalAlterConfigsRequest,
     answer: cluster.IncrementalAlterConfigsResponse,
 ) -> None:
-    counted("topics", answer.topics, request.topics)
-    for asked, topic in zip(request.topics, answer.topics, strict=True):
+    for asked, topic in paired("topics", request.topics, answer.topics):
         same("topics.name", topic.name, asked.name)
         is_refused("topics", topic)
 
@@ -191,10 +188,10 @@ def _alter_configs(
 @CHECKS.of(methods.CREATE_ACLS)
 def _create_acls(request: acls.CreateAclsRequest, answer: acls.CreateAclsResponse) -> None:
     _bindings("created", answer.created)
-    asked = {each.SerializeToString(deterministic=True) for each in request.acls}
-    for each in answer.created:
-        if each.SerializeToString(deterministic=True) not in asked:
-            raise Unfit("created.resource_name", each.resource_name, "was not asked for")
+    asked = {acl.SerializeToString(deterministic=True) for acl in request.acls}
+    for rule in answer.created:
+        if rule.SerializeToString(deterministic=True) not in asked:
+            raise Unfit("created.resource_name", rule.resource_name, "was not asked for")
 
 
 @CHECKS.of(methods.DESCRIBE_ACLS)
@@ -210,13 +207,13 @@ def _delete_acls(request: acls.DeleteAclsRequest, answer: acls.DeleteAclsRespons
 
 
 def _bindings(field: str, bindings: Iterable[acls.AclBinding]) -> None:
-    for each in bindings:
-        one_of(f"{field}.resource_type", each.resource_type, _RESOURCE_TYPES)
-        one_of(f"{field}.pattern_type", each.pattern_type, _PATTERN_TYPES)
-        one_of(f"{field}.operation", each.operation, _OPERATIONS)
-        one_of(f"{field}.permission", each.permission, _PERMISSIONS)
-        identified(f"{field}.resource_name", each.resource_name)
-        identified(f"{field}.principal", each.principal)
+    for binding in bindings:
+        one_of(f"{field}.resource_type", binding.resource_type, _RESOURCE_TYPES)
+        one_of(f"{field}.pattern_type", binding.pattern_type, _PATTERN_TYPES)
+        one_of(f"{field}.operation", binding.operation, _OPERATIONS)
+        one_of(f"{field}.permission", binding.permission, _PERMISSIONS)
+        identified(f"{field}.resource_name", binding.resource_name)
+        identified(f"{field}.principal", binding.principal)
 
 
 _RESOURCE_TYPES = frozenset(acls.ResourceType.values()) - {acls.RESOURCE_TYPE_UNSPECIFIED}
@@ -229,8 +226,7 @@ _PERMISSIONS = frozenset(acls.AclPermission.values()) - {acls.ACL_PERMISSION_UNS
 def _alter_client_quotas(
     request: quotas.AlterClientQuotasRequest, answer: quotas.AlterClientQuotasResponse
 ) -> None:
-    counted("client_quotas", answer.client_quotas, request.changes)
-    for change, quota in zip(request.changes, answer.client_quotas, strict=True):
+    for change, quota in paired("client_quotas", request.changes, answer.client_quotas):
         same("client_quotas.user", quota.user, change.user)
     _quotas(answer.client_quotas)
 
@@ -262,8 +258,7 @@ def _alter_reassignments(
     request: moves.AlterPartitionReassignmentsRequest,
     answer: moves.AlterPartitionReassignmentsResponse,
 ) -> None:
-    counted("partitions", answer.partitions, request.partitions)
-    for asked, result in zip(request.partitions, answer.partitions, strict=True):
+    for asked, result in paired("partitions", request.partitions, answer.partitions):
         same("partitions.topic", result.topic, asked.topic)
         same("partitions.partition", result.partition, asked.partition)
         _reassigned(result)
@@ -278,7 +273,9 @@ def _rebalance(
         topic_name("partitions.topic", result.topic)
         at_least("partitions.partition", result.partition)
         _reassigned(result)
-    distinct("partitions", ((each.topic, each.partition) for each in answer.partitions))
+    distinct(
+        "partitions", ((partition.topic, partition.partition) for partition in answer.partitions)
+    )
 
 
 def _reassigned(result: moves.PartitionReassignmentResult) -> None:

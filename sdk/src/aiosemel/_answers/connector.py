@@ -7,8 +7,8 @@ from aiosemel._answers.fields import Unfit, at_least, check_page
 from aiosemel._answers.registry import AnyCheck
 from aiosemel.errors import InvalidResponseError
 from semel_common.wire.connection import Connection, Connector
+from semel_common.wire.messages.message_pieces import Outgoing, Written
 from semel_common.wire.methods import Method, Req, Res
-from semel_common.wire.pieces import Outgoing, Written
 
 CHECKS: dict[str, AnyCheck] = (
     broker.CHECKS.by_path

@@ -1,8 +1,8 @@
 """What fields of answers are checked for; each check raises ``Unfit``."""
 
 import re
-from collections.abc import Collection, Iterable, Sequence
-from typing import Literal, Protocol
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Literal, Protocol, TypeVar
 
 from google.protobuf.message import Message
 
@@ -73,6 +73,18 @@ def counted(field: str, answered: Sequence[object], asked: Sequence[object]) -> 
     """Check that there are as many results as questions."""
     if len(answered) != len(asked):
         raise Unfit(f"number of {field}", len(answered), f"is not {len(asked)}, as was asked for")
+
+
+_Asked = TypeVar("_Asked")
+_Result = TypeVar("_Result")
+
+
+def paired(
+    field: str, asked: Sequence[_Asked], answered: Sequence[_Result]
+) -> Iterator[tuple[_Asked, _Result]]:
+    """Return each question with its result; checks that there are as many of both."""
+    counted(field, answered, asked)
+    return zip(asked, answered, strict=True)
 
 
 def distinct(field: str, values: Iterable[object]) -> None:

@@ -10,6 +10,7 @@ from aiosemel._answers.fields import (
     identified,
     is_refused,
     moment,
+    paired,
     refusal,
     same,
     topic_name,
@@ -59,10 +60,10 @@ def _assigned(field: str, topics: Iterable[group.AssignedTopic]) -> None:
 
 @CHECKS.of(methods.FETCH_OFFSETS)
 def _fetch_offsets(request: group.FetchOffsetsRequest, answer: group.FetchOffsetsResponse) -> None:
-    for each in answer.offsets:
-        at_least("offsets.partition", each.partition)
-        if not is_refused("offsets", each):
-            at_least("offsets.committed_offset", each.committed_offset, -1)
+    for offset in answer.offsets:
+        at_least("offsets.partition", offset.partition)
+        if not is_refused("offsets", offset):
+            at_least("offsets.committed_offset", offset.committed_offset, -1)
     if request.all_partitions:
         return
     asked = [
@@ -86,8 +87,8 @@ def _commit_offsets(
     asked = {
         place
         for topic in request.topics
-        for each in topic.partitions
-        for place in _names(topic.topic, topic.topic_id, each.partition)
+        for partition in topic.partitions
+        for place in _names(topic.topic, topic.topic_id, partition.partition)
     }
     _refused(asked, answer.errors)
 
@@ -111,10 +112,10 @@ def _names(name: str, topic_id: str, partition: int) -> Iterable[_Place]:
 
 def _refused(asked: set[_Place], errors: Iterable[group.OffsetPartitionError]) -> None:
     """Check that only what was asked is refused, and that there is a reason."""
-    for each in errors:
-        if not asked.intersection(_names(each.topic, each.topic_id, each.partition)):
-            raise Unfit("errors.partition", each.partition, "was not asked for")
-        refusal("errors.error", each.error)
+    for error in errors:
+        if not asked.intersection(_names(error.topic, error.topic_id, error.partition)):
+            raise Unfit("errors.partition", error.partition, "was not asked for")
+        refusal("errors.error", error.error)
 
 
 # -- groups --------------------------------------------------------------------------------------
@@ -123,17 +124,16 @@ def _refused(asked: set[_Place], errors: Iterable[group.OffsetPartitionError]) -
 @CHECKS.of(methods.LIST_GROUPS)
 def _list_groups(request: group.ListGroupsRequest, answer: group.ListGroupsResponse) -> None:
     del request  # Filters: the service knows best what they match.
-    for each in answer.groups:
-        identified("groups.group_id", each.group_id)
-        at_least("groups.member_count", each.member_count)
+    for listed in answer.groups:
+        identified("groups.group_id", listed.group_id)
+        at_least("groups.member_count", listed.member_count)
 
 
 @CHECKS.of(methods.DESCRIBE_GROUPS)
 def _describe_groups(
     request: group.DescribeGroupsRequest, answer: group.DescribeGroupsResponse
 ) -> None:
-    counted("groups", answer.groups, request.group_ids)
-    for asked, each in zip(request.group_ids, answer.groups, strict=True):
+    for asked, each in paired("groups", request.group_ids, answer.groups):
         same("groups.group_id", each.group_id, asked)
         if not is_refused("groups", each):
             _description(each)
@@ -152,14 +152,13 @@ def _description(described: group.GroupDescription) -> None:
         at_least("pending.producer_epoch", pending.producer_epoch)
         moment("pending.start_time_ms", pending.start_time_ms)
         for topic in pending.topics:
-            for each in topic.partitions:
-                at_least("pending.partition", each.partition)
-                at_least("pending.committed_offset", each.committed_offset)
+            for partition in topic.partitions:
+                at_least("pending.partition", partition.partition)
+                at_least("pending.committed_offset", partition.committed_offset)
 
 
 @CHECKS.of(methods.DELETE_GROUPS)
 def _delete_groups(request: group.DeleteGroupsRequest, answer: group.DeleteGroupsResponse) -> None:
-    counted("groups", answer.groups, request.group_ids)
-    for asked, each in zip(request.group_ids, answer.groups, strict=True):
+    for asked, each in paired("groups", request.group_ids, answer.groups):
         same("groups.group_id", each.group_id, asked)
         is_refused("groups", each)

@@ -3,13 +3,13 @@
 from aiosemel._answers.fields import (
     Unfit,
     at_least,
-    counted,
     distinct,
     identified,
     is_refused,
     moment,
     named_participants,
     one_of,
+    paired,
     same,
     token,
 )
@@ -42,14 +42,15 @@ def _init_producer_id(
     at_least("producer_id", answer.producer_id, 1)
     at_least("producer_epoch", answer.producer_epoch)
     token("producer_token", answer.producer_token)
+    at_least("transactional_id_expiration_ms", answer.transactional_id_expiration_ms)
     if answer.prepared and not request.keep_prepared:
         raise Unfit("number of prepared", len(answer.prepared), "was not asked for")
-    for each in answer.prepared:
-        at_least("prepared.producer_epoch", each.producer_epoch)
-        if each.producer_epoch >= answer.producer_epoch:
-            raise Unfit("prepared.producer_epoch", each.producer_epoch, "is not older")
-        moment("prepared.start_time_ms", each.start_time_ms)
-        moment("prepared.prepared_time_ms", each.prepared_time_ms)
+    for transaction in answer.prepared:
+        at_least("prepared.producer_epoch", transaction.producer_epoch)
+        if transaction.producer_epoch >= answer.producer_epoch:
+            raise Unfit("prepared.producer_epoch", transaction.producer_epoch, "is not older")
+        moment("prepared.start_time_ms", transaction.start_time_ms)
+        moment("prepared.prepared_time_ms", transaction.prepared_time_ms)
     distinct("prepared.producer_epoch", (each.producer_epoch for each in answer.prepared))
 
 
@@ -104,8 +105,7 @@ def _describe_transactions(
     request: transactions.DescribeTransactionsRequest,
     answer: transactions.DescribeTransactionsResponse,
 ) -> None:
-    counted("descriptions", answer.descriptions, request.transactional_ids)
-    for asked, each in zip(request.transactional_ids, answer.descriptions, strict=True):
+    for asked, each in paired("descriptions", request.transactional_ids, answer.descriptions):
         same("descriptions.transactional_id", each.transactional_id, asked)
         if not is_refused("descriptions", each):
             _description(each)
@@ -115,13 +115,13 @@ def _description(described: transactions.TransactionalIdDescription) -> None:
     at_least("descriptions.producer_id", described.producer_id)
     at_least("descriptions.producer_epoch", described.producer_epoch, -1)
     at_least("descriptions.transaction_timeout_ms", described.transaction_timeout_ms)
-    for each in described.transactions:
-        at_least("transactions.producer_id", each.producer_id)
-        at_least("transactions.producer_epoch", each.producer_epoch)
-        moment("transactions.start_time_ms", each.start_time_ms)
-        moment("transactions.prepared_time_ms", each.prepared_time_ms)
-        named_participants("participants", each.participants)
-        named_participants("missing_markers", each.missing_markers)
+    for transaction in described.transactions:
+        at_least("transactions.producer_id", transaction.producer_id)
+        at_least("transactions.producer_epoch", transaction.producer_epoch)
+        moment("transactions.start_time_ms", transaction.start_time_ms)
+        moment("transactions.prepared_time_ms", transaction.prepared_time_ms)
+        named_participants("participants", transaction.participants)
+        named_participants("missing_markers", transaction.missing_markers)
     if described.HasField("joint"):
         _joint(described.joint)
 
@@ -141,16 +141,16 @@ def _list_transactions(
     request: transactions.ListTransactionsRequest, answer: transactions.ListTransactionsResponse
 ) -> None:
     del request  # Filters: the service knows best what they match.
-    for each in answer.transactions:
-        identified("transactions.transactional_id", each.transactional_id)
-        at_least("transactions.producer_id", each.producer_id)
-        at_least("transactions.producer_epoch", each.producer_epoch, -1)
-        at_least("transactions.incomplete_transactions", each.incomplete_transactions)
-        at_least("transactions.transaction_timeout_ms", each.transaction_timeout_ms)
-        at_least("transactions.fenced_transactions", each.fenced_transactions)
-        at_least("transactions.joint_writers", each.joint_writers)
-        moment("transactions.start_time_ms", each.start_time_ms)
-        moment("transactions.last_update_time_ms", each.last_update_time_ms)
+    for transaction in answer.transactions:
+        identified("transactions.transactional_id", transaction.transactional_id)
+        at_least("transactions.producer_id", transaction.producer_id)
+        at_least("transactions.producer_epoch", transaction.producer_epoch, -1)
+        at_least("transactions.incomplete_transactions", transaction.incomplete_transactions)
+        at_least("transactions.transaction_timeout_ms", transaction.transaction_timeout_ms)
+        at_least("transactions.fenced_transactions", transaction.fenced_transactions)
+        at_least("transactions.joint_writers", transaction.joint_writers)
+        moment("transactions.start_time_ms", transaction.start_time_ms)
+        moment("transactions.last_update_time_ms", transaction.last_update_time_ms)
 
 
 @CHECKS.of(methods.GET_TRANSACTION_OUTCOME)

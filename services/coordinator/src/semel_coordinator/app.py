@@ -11,24 +11,27 @@ from google.protobuf.message import Message
 
 from semel_coordinator.config import CoordinatorSettings
 from semel_coordinator.controller import CONTROLLER_ID
-from semel_coordinator.controller.liveness import Liveness
-from semel_coordinator.controller.passing import CHANGING_PATHS
-from semel_coordinator.controller.presence import ControllerPresence, LinkedPresence, Presence
-from semel_coordinator.controller.service import ClusterService
-from semel_coordinator.controller.versions import VersionGate
-from semel_coordinator.machine import CoordinatorMachine, CoordinatorRecord
-from semel_coordinator.serde import CoordinatorSerde
-from semel_coordinator.transactions.expiry import expire
-from semel_coordinator.transactions.handing_over import TransactionsGiver, TransactionsTaker
+from semel_coordinator.controller.loops.instance_liveness import Liveness
+from semel_coordinator.controller.loops.presence import ControllerPresence, LinkedPresence, Presence
+from semel_coordinator.controller.rpc.cluster_service import ClusterService
+from semel_coordinator.controller.rpc.forward_to_controller import CHANGING_PATHS
+from semel_coordinator.controller.rpc.metadata_versions import VersionGate
+from semel_coordinator.coordinator_machine import CoordinatorMachine, CoordinatorRecord
+from semel_coordinator.record_serde import CoordinatorSerde
+from semel_coordinator.transactions.loops.id_expiry import expire
+from semel_coordinator.transactions.loops.timeout_sweep import sweep
 from semel_coordinator.transactions.markers import MarkerSender
-from semel_coordinator.transactions.service import TransactionsService
-from semel_coordinator.transactions.sweep import sweep
-from semel_runtime.access.guarding import guard_of
+from semel_coordinator.transactions.rpc.hand_over_transactions import (
+    TransactionsGiver,
+    TransactionsTaker,
+)
+from semel_coordinator.transactions.rpc.transaction_service import TransactionsService
+from semel_runtime.access.guard_setup import guard_of
 from semel_runtime.app import Environment, open_runner
-from semel_runtime.cluster.admission import Admission
-from semel_runtime.cluster.image import ServiceRole
-from semel_runtime.cluster.link import Identity
-from semel_runtime.moving.take_overs import TakeOvers
+from semel_runtime.cluster.controller_link import Identity
+from semel_runtime.cluster.metadata_image import ServiceRole
+from semel_runtime.cluster.volume_admission import Admission
+from semel_runtime.moving.take_over_loop import TakeOvers
 from semel_runtime.runner import Runner
 from semel_runtime.server.calls import Endpoint
 
@@ -74,7 +77,7 @@ class CoordinatorApp:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Finish what was decided."""
+        """Complete the decided transactions."""
         self.drain()
         await self._stack.aclose()
 
@@ -111,6 +114,7 @@ class CoordinatorApp:
             versions=self._versions,
             liveness=liveness,
             controller_mark=presence.controller_mark,
+            topics_now=presence.topics,
         ).register(self.handlers)
         presence.changes.register_handlers(self.handlers)
         log.info(
@@ -144,7 +148,7 @@ class CoordinatorApp:
         )
 
     def _announce(self, _records: Sequence[CoordinatorRecord]) -> None:
-        """Show what is durable now, and wake those who wait for it."""
+        """Show the durable metadata, and wake the calls that wait for them."""
         self._versions.announce()
 
     def _transactions(self, runner: Runner[CoordinatorRecord], presence: Presence) -> "_Parts":
@@ -162,6 +166,7 @@ class CoordinatorApp:
             runner=runner,
             machine=self._machine.transactions,
             cluster=self._machine.cluster,
+            topics_now=presence.topics,
             markers=markers,
             clock=environment.clock,
             limits=settings.transaction_limits(),

@@ -9,9 +9,9 @@ from semel_coordinator.controller import CONTROLLER_ID
 from semel_coordinator.controller.machine import ControllerLimits
 from semel_coordinator.transactions.machine import TransactionLimits
 from semel_coordinator.transactions.markers import MarkerOptions
-from semel_runtime.cluster.image import Layout
+from semel_runtime.cluster.metadata_image import Layout
 from semel_runtime.config import Count, ServiceSettings
-from semel_runtime.moving.take_overs import TakeOverOptions
+from semel_runtime.moving.take_over_loop import TakeOverOptions
 
 PartitionCount = Annotated[int, Field(ge=1, le=TRANSACTION_LOG_PARTITIONS_MAX)]
 InstanceCount = Annotated[int, Field(ge=1, le=10_000)]

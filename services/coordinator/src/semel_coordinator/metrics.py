@@ -6,16 +6,16 @@ from collections.abc import Iterable, Sequence
 from prometheus_client import Histogram
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 
-from semel_coordinator.machine import CoordinatorMachine
+from semel_coordinator.coordinator_machine import CoordinatorMachine
 from semel_coordinator.transactions.machine import (
     DecidedTransaction,
     TransactionCompleted,
     TransactionKey,
 )
-from semel_coordinator.transactions.machine.standing import Standing
+from semel_coordinator.transactions.machine.gauges import Standing
 from semel_coordinator.transactions.markers import MarkerSender
 from semel_coordinator.transactions.markers.plan import LaneStanding, Target
-from semel_coordinator.transactions.runs import Runs
+from semel_coordinator.transactions.rpc.runner_access import Runs
 from semel_runtime.clock import Clock
 from semel_runtime.metrics import Metrics
 from semel_runtime.metrics.cluster import cluster_figures
@@ -58,7 +58,7 @@ class Phases:
     """
 
     def __init__(self, metrics: Metrics, clock: Clock) -> None:
-        """Start with none; what was decided before counts from now on."""
+        """Start with none; earlier decisions count from now on."""
         self._clock = clock
         self._started = time.perf_counter()
         self._decided: dict[TransactionKey, float] = {}

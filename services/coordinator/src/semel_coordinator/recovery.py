@@ -7,20 +7,20 @@ from pathlib import Path
 from semel_common.ids import producer_id_counters_start
 from semel_coordinator.controller import CONTROLLER_ID
 from semel_coordinator.controller.machine import ControllerLimits, ControllerMachine, InstanceKey
-from semel_coordinator.controller.records import CONTROLLER_RECORDS
-from semel_coordinator.machine import CoordinatorMachine, CoordinatorRecord
-from semel_coordinator.serde import CoordinatorSerde
+from semel_coordinator.controller.machine.records import CONTROLLER_RECORDS
+from semel_coordinator.coordinator_machine import CoordinatorMachine, CoordinatorRecord
+from semel_coordinator.record_serde import CoordinatorSerde
 from semel_coordinator.transactions.machine import TransactionLimits
 from semel_runtime.claims import JournalMark
-from semel_runtime.cluster.copy import ClusterCopy
-from semel_runtime.cluster.image import ClusterImage
+from semel_runtime.cluster.metadata_copy import ClusterCopy
+from semel_runtime.cluster.metadata_image import ClusterImage
 from semel_runtime.machine import Result
 from semel_runtime.recovery import Recovered, Recovery, recover_volume
 from semel_runtime.runner import Runner
 
 _RECORDS_PER_COMMIT = 10_000
 _COMMIT_BYTES = 1 << 20
-"""Of one commit, but for its last record."""
+"""The records of one commit, except the last one."""
 
 
 async def recover(
@@ -123,13 +123,13 @@ def _owned(instance_id: int, image: ClusterImage) -> Sequence[int]:
     cluster.replay(0, image)
     partitions = range(image.layout.transaction_log_partitions)
     led = cluster.transaction_log_leader
-    return [each for each in partitions if led(each).leader_id == instance_id]
+    return [partition for partition in partitions if led(partition).leader_id == instance_id]
 
 
 def _facts(
     machine: CoordinatorMachine, recovery: Recovery, image: ClusterImage
 ) -> dict[str, int | str]:
-    """Count what is there, before anything changes."""
+    """Count the entries before anything changes."""
     standing = machine.transactions.standing(now_ms=recovery.now_ms)
     facts: dict[str, int | str] = {
         "transactional ids": standing.transactional_ids,

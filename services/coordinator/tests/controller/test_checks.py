@@ -5,14 +5,14 @@ from coordinator_harness import registration
 
 from semel.coordinator.v1 import cluster_pb2 as wire
 from semel_common.errors import InvalidRequestError
-from semel_coordinator.controller.checks import (
+from semel_coordinator.controller.rpc.request_checks import (
     check_create_topics,
     check_delete_topics,
     check_find_coordinator,
     check_metadata,
     read_registration,
 )
-from semel_runtime.cluster.image import Listener, ServiceRole
+from semel_runtime.cluster.metadata_image import Listener, ServiceRole
 
 LONG = "x" * 65
 MANY = ["x"] * 1_001

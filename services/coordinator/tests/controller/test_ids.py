@@ -4,7 +4,7 @@ import base64
 import re
 from random import Random
 
-from semel_coordinator.controller.ids import new_id
+from semel_coordinator.controller.rpc.new_ids import new_id
 
 
 class Numbers(Random):

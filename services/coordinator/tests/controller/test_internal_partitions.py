@@ -23,9 +23,12 @@ from semel_common.errors import (
     UnknownTopicOrPartitionError,
 )
 from semel_common.ids import InternalTopic, owner_of
+from semel_coordinator.controller.journal.controller_serde import (
+    controller_from_journal,
+    controller_to_journal,
+)
 from semel_coordinator.controller.machine import CONTROLLER, Completion, InstanceKey, Reassignment
-from semel_coordinator.controller.serde import controller_from_journal, controller_to_journal
-from semel_runtime.cluster.image import InternalPartition, PartitionLeader
+from semel_runtime.cluster.metadata_image import InternalPartition, PartitionLeader
 from semel_runtime.machine import Result
 
 GROUPS, TRANSACTIONS = InternalTopic
@@ -144,7 +147,7 @@ def test_moves_of_topics_and_groups_share_a_request(controller: ControllerHarnes
         Reassignment(topic="orders", partition=0, broker_id=target),
     ]
     controller.run(controller.machine.alter_partition_reassignments(wanted))
-    assert [each.version for each in controller.records] == [version + 1, version + 2]
+    assert [record.version for record in controller.records] == [version + 1, version + 2]
     assert controller.image.topics[0].partitions[0].moving_to == target
     assert controller.image.internal_partitions[0].leader.moving_to == NEW
 
@@ -156,7 +159,9 @@ def test_transactions_move_to_another_coordinator(controller: ControllerHarness)
     assert move(controller, 7, TRANSACTIONS) == moving
     done = Completion(topic_id=TRANSACTIONS, partition=4, leader_epoch=0, broker_id=7)
     controller.run(controller.machine.complete_partition_reassignment(done))
-    assert [each.leader for each in controller.image.internal_partitions] == [PartitionLeader(7, 1)]
+    assert [
+        internal_partition.leader for internal_partition in controller.image.internal_partitions
+    ] == [PartitionLeader(7, 1)]
 
 
 def test_the_controller_keeps_partition_0_of_the_transaction_log(
@@ -201,15 +206,15 @@ def decommission(controller: ControllerHarness, key: InstanceKey, *, to: bool = 
 def led(controller: ControllerHarness, topic: InternalTopic) -> Counter[int]:
     """Count what each instance leads that is not decommissioned."""
     moved = {
-        each.partition: each.leader.leader_id
-        for each in controller.image.internal_partitions
-        if each.topic == topic
+        internal_partition.partition: internal_partition.leader.leader_id
+        for internal_partition in controller.image.internal_partitions
+        if internal_partition.topic == topic
     }
     counts = Counter(
         {
-            each.instance_id: 0
-            for each in controller.image.instances
-            if each.role is ROLES[topic] and not each.decommissioned
+            instance.instance_id: 0
+            for instance in controller.image.instances
+            if instance.role is ROLES[topic] and not instance.decommissioned
         }
     )
     counts.update(moved.get(each, owner_of(each, OWNERS[topic])) for each in range(SIZES[topic]))
@@ -284,7 +289,10 @@ def test_the_controller_cannot_be_decommissioned(controller: ControllerHarness) 
 
 
 def test_somebody_is_left_to_lead_groups(controller: ControllerHarness) -> None:
-    for number in range(NEW + 1):
+    for number in range(NEW):
         decommission(controller, InstanceKey(GROUP_COORDINATOR, number))
+    with pytest.raises(InvalidRequestError, match="is the last group coordinator that may lead"):
+        decommission(controller, InstanceKey(GROUP_COORDINATOR, NEW))
+    controller.decommission_last(InstanceKey(GROUP_COORDINATOR, NEW))
     with pytest.raises(BrokerNotAvailableError, match="group coordinators are decommissioned"):
         rebalance(controller)

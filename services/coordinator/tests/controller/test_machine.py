@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from semel_common.errors import InvalidConfigError
 from semel_coordinator.controller.machine import ControllerLimits, ControllerMachine, InstanceKey
-from semel_coordinator.controller.records import ClusterRecord
+from semel_coordinator.controller.machine.records import ClusterRecord
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_the_image_lists_instances_by_role_and_topics_by_name(
     controller.register(COORDINATOR, 0)
     controller.create("b")
     controller.create("a")
-    keys = [(each.role, each.instance_id) for each in controller.image.instances]
+    keys = [(instance.role, instance.instance_id) for instance in controller.image.instances]
     assert keys == [(COORDINATOR, 0), (BROKER, 0), (BROKER, 1)]
     assert [topic.name for topic in controller.image.topics] == ["a", "b"]
 

@@ -9,6 +9,7 @@ from semel.coordinator.v1 import cluster_pb2 as cluster_wire
 from semel.coordinator.v1 import moves_pb2 as wire
 from semel_common.error_codes import ErrorCode
 from semel_common.errors import FencedLeaderEpochError, InvalidRequestError, UnknownTopicIdError
+from semel_common.wire.messages.request_bounds import REASSIGNMENTS_MAX
 from semel_common.wire.methods import (
     ALTER_PARTITION_REASSIGNMENTS,
     COMPLETE_PARTITION_REASSIGNMENT,
@@ -17,7 +18,6 @@ from semel_common.wire.methods import (
     DESCRIBE_CLUSTER,
     REBALANCE_PARTITIONS,
 )
-from semel_common.wire.request_bounds import REASSIGNMENTS_MAX
 
 
 @pytest.fixture
@@ -56,8 +56,12 @@ async def topic(cluster: Coordinators) -> cluster_wire.Topic:
 async def leaders(cluster: Coordinators) -> list[tuple[int, int, int | None]]:
     """Return leader, epoch and target of each partition, as the metadata tell them."""
     return [
-        (each.leader_id, each.leader_epoch, each.moving_to if each.HasField("moving_to") else None)
-        for each in (await topic(cluster)).partitions
+        (
+            partition.leader_id,
+            partition.leader_epoch,
+            partition.moving_to if partition.HasField("moving_to") else None,
+        )
+        for partition in (await topic(cluster)).partitions
     ]
 
 
@@ -91,7 +95,7 @@ async def test_a_partition_moves_when_the_new_leader_says_that_it_has_it(
 
 async def test_each_partition_is_answered_by_itself(cluster: Coordinators) -> None:
     answers = await move(cluster, ("orders", 1, 1), ("none", 0, 1), ("orders", 0, 7))
-    assert [int(each.error.code) for each in answers] == [
+    assert [int(answer.error.code) for answer in answers] == [
         0,
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.INVALID_REQUEST,
@@ -142,9 +146,13 @@ async def test_a_broker_is_emptied_and_shown_so(cluster: Coordinators) -> None:
     assert (await cluster.ask(DECOMMISSION_INSTANCE, decommission)).leader_partitions == 0
     described = await cluster.ask(DESCRIBE_CLUSTER, cluster_wire.DescribeClusterRequest())
     shown = [
-        (each.instance.instance_id, each.instance.decommissioned, each.leader_partitions)
-        for each in described.instances
-        if each.instance.role == cluster_wire.SERVICE_ROLE_BROKER
+        (
+            instance.instance.instance_id,
+            instance.instance.decommissioned,
+            instance.leader_partitions,
+        )
+        for instance in described.instances
+        if instance.instance.role == cluster_wire.SERVICE_ROLE_BROKER
     ]
     assert shown == [(0, True, 0), (1, False, 2)]
 

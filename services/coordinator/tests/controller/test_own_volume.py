@@ -152,6 +152,6 @@ async def test_what_is_known_of_another_cluster_stops_nothing(coordinators: Coor
 def leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
     """Return the exceptions in a group and its groups."""
     found: list[BaseException] = []
-    for each in group.exceptions:
-        found += leaves(each) if isinstance(each, BaseExceptionGroup) else [each]
+    for exception in group.exceptions:
+        found += leaves(exception) if isinstance(exception, BaseExceptionGroup) else [exception]
     return found

@@ -18,8 +18,8 @@ from semel_coordinator.controller.machine import (
     Reassignment,
 )
 from semel_coordinator.controller.machine.reassignment import retargeted
-from semel_coordinator.controller.records import TopicRecord
-from semel_runtime.cluster.image import PartitionLeader, Topic
+from semel_coordinator.controller.machine.records import TopicRecord
+from semel_runtime.cluster.metadata_image import PartitionLeader, Topic
 
 A, B, C = 0, 1, 2
 
@@ -111,7 +111,11 @@ def test_partitions_of_one_topic_share_a_record(controller: ControllerHarness) -
         Reassignment(topic="orders", partition=0, broker_id=C),
     ]
     answers = controller.run(controller.machine.alter_partition_reassignments(wanted))
-    assert [each.moving_to for each in answers if isinstance(each, PartitionLeader)] == [B, A, C]
+    assert [answer.moving_to for answer in answers if isinstance(answer, PartitionLeader)] == [
+        B,
+        A,
+        C,
+    ]
     first, second = controller.records
     assert (first.version + 1, second.version) == (second.version, controller.image.version)
     assert replayed(enumerate(controller.journal)).image() == controller.image
@@ -250,6 +254,9 @@ def test_a_decommissioned_broker_says_what_it_leads_and_what_comes(
     move(controller, B)
     assert decommission(controller, A) == 2
     assert decommission(controller, B) == 1
+    with pytest.raises(InvalidRequestError, match=f"broker {C} is the last broker that may lead"):
+        decommission(controller, C)
+    assert decommission(controller, A, to=False) == 2
     assert decommission(controller, C) == 0
 
 
@@ -282,8 +289,9 @@ def test_new_partitions_go_to_no_decommissioned_broker(controller: ControllerHar
 
 
 def test_without_a_broker_that_may_lead_no_topic_is_made(controller: ControllerHarness) -> None:
-    for broker_id in (A, B, C):
-        decommission(controller, broker_id)
+    decommission(controller, A)
+    decommission(controller, B)
+    controller.decommission_last(InstanceKey(BROKER, C))
     with pytest.raises(
         BrokerNotAvailableError,
         match="all 3 brokers are decommissioned: none of them can lead 'income'",

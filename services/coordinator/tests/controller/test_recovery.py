@@ -6,8 +6,8 @@ from controller_harness import BROKER, ControllerHarness, history_of, replayed
 from semel_common.errors import StaleClaimEpochError
 from semel_coordinator.controller.machine import ControllerMachine, InstanceKey, Reassignment
 from semel_runtime.claims import JournalMark
-from semel_runtime.cluster.copy import ClusterCopy
-from semel_runtime.cluster.image import ClusterImage
+from semel_runtime.cluster.metadata_copy import ClusterCopy
+from semel_runtime.cluster.metadata_image import ClusterImage
 from semel_runtime.machine import Result
 
 

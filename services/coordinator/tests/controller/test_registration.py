@@ -1,4 +1,4 @@
-"""Registrations: who may come, and at whose address."""
+"""Registrations: which instances may come, and at whose address."""
 
 import pytest
 from controller_harness import (
@@ -19,8 +19,8 @@ from semel_common.errors import (
     StaleClaimEpochError,
 )
 from semel_coordinator.controller.machine import InstanceKey
-from semel_coordinator.controller.records import InstanceRecord
-from semel_runtime.cluster.image import ServiceRole
+from semel_coordinator.controller.machine.records import InstanceRecord
+from semel_runtime.cluster.metadata_image import ServiceRole
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Whatever was asked, in whatever order: the journal, or any snapshot of it, is the whole state."""
+"""After any requests in any order, the journal, or any snapshot of it, is the whole state."""
 
 from collections.abc import Callable
 
@@ -7,6 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from semel_common.errors import SemelError
+from semel_coordinator.controller.journal.controller_serde import (
+    controller_from_journal,
+    controller_to_journal,
+)
 from semel_coordinator.controller.machine import (
     Completion,
     ControllerLimits,
@@ -15,8 +19,7 @@ from semel_coordinator.controller.machine import (
     QuotaChange,
     Reassignment,
 )
-from semel_coordinator.controller.records import TopicRecord
-from semel_coordinator.controller.serde import controller_from_journal, controller_to_journal
+from semel_coordinator.controller.machine.records import TopicRecord
 from semel_runtime.access.acls import (
     Acl,
     AclFilter,
@@ -25,7 +28,7 @@ from semel_runtime.access.acls import (
     Permission,
     ResourceType,
 )
-from semel_runtime.cluster.image import ServiceRole
+from semel_runtime.cluster.metadata_image import ServiceRole
 
 Step = Callable[[ControllerHarness], object]
 
@@ -210,7 +213,9 @@ def test_a_snapshot_takes_the_place_of_what_came_before_it(
 def test_each_address_belongs_to_one_instance_of_a_role(steps: list[Step]) -> None:
     controller = run(steps)
     addresses = [
-        (each.role, own.address) for each in controller.image.instances for own in each.listeners
+        (instance.role, own.address)
+        for instance in controller.image.instances
+        for own in instance.listeners
     ]
     assert len(addresses) == len(set(addresses))
 

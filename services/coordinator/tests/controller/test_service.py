@@ -14,6 +14,7 @@ from semel_common.errors import (
     CoordinatorNotAvailableError,
     InconsistentClusterIdError,
     InvalidRequestError,
+    RetriableError,
     StaleClaimEpochError,
 )
 from semel_common.wire.methods import (
@@ -57,6 +58,55 @@ async def create(
     return await cluster.ask(CREATE_TOPICS, request)
 
 
+# -- topics as the controller knows them now -----------------------------------------------------
+
+
+async def test_the_controller_says_for_good_that_a_topic_does_not_exist(
+    cluster: Coordinators,
+) -> None:
+    await create(cluster, "orders")
+    request = wire.MetadataRequest(
+        topics=["orders", "missing", "not legal"], topic_ids=["x"], from_controller=True
+    )
+    answer = await cluster.ask(METADATA, request)
+    assert [code_of(topic) for topic in answer.topics] == [
+        0,
+        ErrorCode.TOPIC_NOT_FOUND,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.TOPIC_NOT_FOUND,
+    ]
+    assert [(each.name, each.topic_id) for each in answer.topics[1::2]] == [
+        ("missing", ""),
+        ("", "x"),
+    ]
+    assert answer.cluster_id
+
+
+async def test_another_coordinator_asks_the_controller(cluster: Coordinators) -> None:
+    request = wire.MetadataRequest(topics=["orders", "missing"], from_controller=True)
+    async with cluster.running(1) as app:
+        await app.ready.wait()
+        await create(cluster, "orders")
+        answer = await cluster.ask(METADATA, request, instance_id=1)
+    assert [code_of(topic) for topic in answer.topics] == [0, ErrorCode.TOPIC_NOT_FOUND]
+    assert answer.instances
+
+
+async def test_without_the_controller_nothing_is_said_for_good(cluster: Coordinators) -> None:
+    request = wire.MetadataRequest(topics=["missing"], from_controller=True)
+    async with cluster.running(1) as app:
+        await app.ready.wait()
+        cluster.network.cut("coordinator-0:1")
+        with pytest.raises(RetriableError):
+            await cluster.ask(METADATA, request, instance_id=1)
+
+
+async def test_all_topics_cannot_be_asked_of_the_controller(cluster: Coordinators) -> None:
+    request = wire.MetadataRequest(all_topics=True, from_controller=True)
+    with pytest.raises(InvalidRequestError, match="from_controller and all_topics"):
+        await cluster.ask(METADATA, request)
+
+
 # -- Metadata ----------------------------------------------------------------------------------
 
 
@@ -64,18 +114,21 @@ async def test_metadata_tells_the_cluster_and_its_instances(cluster: Coordinator
     answer = await cluster.metadata()
     assert len(answer.cluster_id) == 22
     assert answer.layout.coordinators == 2
-    found = [(each.role, each.instance_id, each.host, each.port) for each in answer.instances]
+    found = [
+        (instance.role, instance.instance_id, instance.host, instance.port)
+        for instance in answer.instances
+    ]
     assert found == [
         (wire.SERVICE_ROLE_COORDINATOR, 0, "coordinator-0", 1),
         (wire.SERVICE_ROLE_BROKER, 0, "broker-0", 1),
         (wire.SERVICE_ROLE_BROKER, 1, "broker-1", 1),
     ]
-    assert not any(each.listeners for each in answer.instances)
+    assert not any(instance.listeners for instance in answer.instances)
 
 
 async def test_services_get_all_listeners(cluster: Coordinators) -> None:
     answer = await cluster.ask(METADATA, wire.MetadataRequest(all_listeners=True))
-    assert [each.listeners[0].host for each in answer.instances] == [
+    assert [instance.listeners[0].host for instance in answer.instances] == [
         "coordinator-0",
         "broker-0",
         "broker-1",
@@ -97,9 +150,9 @@ async def test_topics_are_found_by_name_and_by_id(cluster: Coordinators) -> None
     request = wire.MetadataRequest(topics=["orders"], topic_ids=[created.topics[1].topic_id])
     answer = await cluster.ask(METADATA, request)
     assert [topic.name for topic in answer.topics] == ["orders", "income"]
-    assert [each.index for each in answer.topics[0].partitions] == [0, 1]
-    assert {each.leader_id for each in answer.topics[0].partitions} == {0, 1}
-    assert {each.leader_epoch for each in answer.topics[0].partitions} == {0}
+    assert [partition.index for partition in answer.topics[0].partitions] == [0, 1]
+    assert {partition.leader_id for partition in answer.topics[0].partitions} == {0, 1}
+    assert {partition.leader_epoch for partition in answer.topics[0].partitions} == {0}
 
 
 async def test_all_topics_are_listed_by_name(cluster: Coordinators) -> None:
@@ -200,8 +253,8 @@ async def test_operators_are_told_what_each_instance_does(cluster: Coordinators)
     assert (answer.cluster_id, answer.version) == (metadata.cluster_id, metadata.version)
     assert (answer.topic_count, answer.partition_count) == (1, 3)
     controller, first, second = answer.instances
-    assert [each.controller for each in answer.instances] == [True, False, False]
-    assert [each.claim_epoch for each in answer.instances] == [1, 1, 1]
+    assert [instance.controller for instance in answer.instances] == [True, False, False]
+    assert [instance.claim_epoch for instance in answer.instances] == [1, 1, 1]
     assert sorted((first.leader_partitions, second.leader_partitions)) == [1, 2]
     assert controller.leader_partitions == 25, "of the transaction log, beside one other"
     assert second.last_registered_ms == first.last_registered_ms + 1_000
@@ -236,8 +289,8 @@ async def test_topics_are_deleted_by_name_and_by_id(cluster: Coordinators) -> No
     topic_id = created.topics[1].topic_id
     request = wire.DeleteTopicsRequest(topics=["orders", "none"], topic_ids=[topic_id, "none"])
     answer = await cluster.ask(DELETE_TOPICS, request)
-    assert [each.name for each in answer.topics] == ["orders", "none", "income", ""]
-    assert [code_of(each) for each in answer.topics] == [
+    assert [topic.name for topic in answer.topics] == ["orders", "none", "income", ""]
+    assert [code_of(topic) for topic in answer.topics] == [
         0,
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         0,
@@ -368,7 +421,7 @@ async def test_an_address_is_free_once_its_instance_is_silent(cluster: Coordinat
         await cluster.ask(REGISTER_INSTANCE, taking)
     cluster.clock.advance(15_000)
     await cluster.ask(REGISTER_INSTANCE, taking)
-    hosts = [each.host for each in (await cluster.metadata()).instances]
+    hosts = [instance.host for instance in (await cluster.metadata()).instances]
     assert hosts == ["coordinator-0", "", "broker-1", "broker-0"]
 
 

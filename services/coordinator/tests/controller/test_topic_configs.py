@@ -4,8 +4,8 @@ import pytest
 from controller_harness import ControllerHarness
 
 from semel_common.errors import InvalidConfigError, UnknownTopicOrPartitionError
-from semel_coordinator.controller.records import TopicRecord
-from semel_runtime.cluster.topic_config import CleanupPolicy
+from semel_coordinator.controller.machine.records import TopicRecord
+from semel_runtime.cluster.topic_options import CleanupPolicy
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ from semel_common.errors import (
     UnknownTopicOrPartitionError,
 )
 from semel_coordinator.controller.machine import ControllerLimits
-from semel_coordinator.controller.machine.names import check_topic_name
 from semel_coordinator.controller.machine.placement import spread
-from semel_coordinator.controller.records import TopicDeletedRecord, TopicRecord
+from semel_coordinator.controller.machine.records import TopicDeletedRecord, TopicRecord
+from semel_coordinator.controller.machine.topic_names import check_topic_name
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from semel_coordinator.controller.versions import VersionGate
+from semel_coordinator.controller.rpc.metadata_versions import VersionGate
 
 
 class Metadata:

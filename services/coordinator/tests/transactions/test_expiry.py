@@ -14,7 +14,7 @@ from semel.common.v1 import participants_pb2
 from semel.coordinator.v1 import transactions_pb2 as wire
 from semel_common.errors import InvalidProducerIdMappingError, NotCoordinatorError
 from semel_common.ids import Participant, producer_id_of
-from semel_coordinator.transactions.expiry import expire, expire_idle
+from semel_coordinator.transactions.loops.id_expiry import expire, expire_idle
 from semel_coordinator.transactions.machine import (
     FenceInquiry,
     InquiryOutcome,
@@ -135,14 +135,14 @@ async def test_everything_idle_is_forgotten_and_logged() -> None:
         cluster.clock.advance(EXPIRATION_MS)
         with capture_logs() as logs:
             await expire_idle(coordinator.runner, coordinator.machine, cluster.clock)
-        assert [each["transactional_id"] for each in logs] == ["app"]
+        assert [log["transactional_id"] for log in logs] == ["app"]
 
 
 async def test_nothing_expires_any_more_once_the_clock_jumps(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What is used from then on has another clock's time."""
-    monkeypatch.setattr("semel_coordinator.transactions.expiry._PIECE", 1)
+    monkeypatch.setattr("semel_coordinator.transactions.loops.id_expiry._PIECE", 1)
     cluster = Cluster()
     async with cluster.coordinator(limits=LIMITS, send=False) as coordinator:
         for name in ("first", "second"):
@@ -234,7 +234,7 @@ def test_nothing_below_a_needless_fence_is_ever_answered_committed(steps: list[s
         elif step == "abort":
             current = harness.abort(current, [A0])
         elif step == "complete":
-            harness.complete(*(each.key for each in harness.machine.pending_markers()[:1]))
+            harness.complete(*(marker.key for marker in harness.machine.pending_markers()[:1]))
         else:
             harness.restart()
         if needless(harness, current):
@@ -243,7 +243,7 @@ def test_nothing_below_a_needless_fence_is_ever_answered_committed(steps: list[s
             (answer,) = harness.inquire((after(first, epoch), A0))
             assert answer.outcome is InquiryOutcome.ABORTED
         markers = harness.machine.pending_markers()
-        committing = [each.producer_epoch for each in markers if A0 in each.committing]
+        committing = [marker.producer_epoch for marker in markers if A0 in marker.committing]
         assert all(epoch >= safe_below for epoch in committing)
 
 
@@ -262,7 +262,7 @@ async def test_fences_are_answered_beside_inquiries() -> None:
         request.fences.add(producer_id=1, fence=1, participant=participant)
         response = await ask(coordinator, request)
         assert isinstance(response, wire.InquireTransactionsResponse)
-        assert [each.needless for each in response.fences] == [False, True, True]
+        assert [fence.needless for fence in response.fences] == [False, True, True]
 
 
 # -- time-outs

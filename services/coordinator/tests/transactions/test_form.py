@@ -183,11 +183,11 @@ async def test_an_unknown_partition_is_refused_and_no_other_is_registered(
                 add(producer_id=key.producer_id, topics=[*topics(0, topic_id="topic-b"), *bad]),
             )
         (described,) = coordinator.machine.describe_transactions(["app"]).response
-        assert [each.state for each in described.transactions] == ["Empty"]
+        assert [transaction.state for transaction in described.transactions] == ["Empty"]
 
 
 async def test_an_abort_of_too_many_participants_goes_on_with_fewer(cluster: Cluster) -> None:
-    """Those that are left out ask by themselves; the client must not be stuck."""
+    """Participants that are left out ask by themselves; the client must not be stuck."""
     async with cluster.coordinator(limits=LIMITS, send=False) as coordinator:
         key = await coordinator.init()
         those = [TopicPartition("topic-a", number) for number in range(5)]

@@ -34,7 +34,7 @@ from semel_coordinator.transactions.machine import (
     TransactionsMachine,
     TransactionState,
 )
-from semel_runtime.cluster.copy import ClusterCopy
+from semel_runtime.cluster.metadata_copy import ClusterCopy
 from semel_runtime.machine import Result
 
 
@@ -96,7 +96,7 @@ def test_a_partition_that_counts_from_one_goes_on_with_that() -> None:
         for counter in (1, 43, producer_id_counters_start(CLUSTER_ID) + 1)
     )
     answers = harness.inquire((first, A0), (unknown, A0), (begun, A0))
-    assert [each.outcome for each in answers] == [
+    assert [answer.outcome for answer in answers] == [
         InquiryOutcome.ABORTED,
         InquiryOutcome.NEVER_GIVEN,
         InquiryOutcome.NEVER_GIVEN,
@@ -108,7 +108,7 @@ def test_ids_below_the_start_were_never_given() -> None:
     key = harness.run(harness.machine.give_producer_id())
     below = TransactionKey(key.producer_id - 1, 0)
     answers = harness.inquire((key, A0), (below, A0))
-    assert [each.outcome for each in answers] == [
+    assert [answer.outcome for answer in answers] == [
         InquiryOutcome.ABORTED,
         InquiryOutcome.NEVER_GIVEN,
     ]

@@ -34,7 +34,7 @@ def test_a_late_transaction_is_aborted_before_the_answer() -> None:
     harness.add(key, A0)
     harness.now_ms += TIMEOUT_MS
     answers = harness.inquire((key, A1), (key, A0))
-    assert [each.outcome for each in answers] == [InquiryOutcome.ABORTED] * 2
+    assert [answer.outcome for answer in answers] == [InquiryOutcome.ABORTED] * 2
     (decided,) = harness.machine.pending_markers()
     assert (set(decided.aborting), decided.reason) == ({A0, A1}, "TIMED_OUT")
     assert harness.states() == [TransactionState.PREPARE_ABORT, TransactionState.EMPTY]
@@ -67,7 +67,7 @@ def test_one_request_may_ask_about_many_producers() -> None:
     first, second = harness.init("first"), harness.init("second")
     harness.commit(first, [A0], transactional_id="first")
     answers = harness.inquire((first, A0), (after(first), A0), (second, A0), (after(second, 5), A0))
-    assert [each.outcome for each in answers] == [
+    assert [answer.outcome for answer in answers] == [
         InquiryOutcome.COMMITTED,
         InquiryOutcome.ONGOING,
         InquiryOutcome.ONGOING,
@@ -137,7 +137,7 @@ def test_past_a_limit_the_participant_asks_again() -> None:
 
 
 def test_a_forgotten_transaction_is_aborted_for_who_never_acknowledged_it() -> None:
-    """Who acknowledged has nothing open, so who asks was never among those that committed."""
+    """A participant that acknowledged has nothing open, so an asking one never committed."""
     harness = TransactionsHarness()
     key = harness.init()
     harness.commit(key, [A0])

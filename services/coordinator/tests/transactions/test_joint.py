@@ -38,7 +38,7 @@ def test_each_writer_gets_a_producer_id_of_its_own(harness: JointHarness) -> Non
     first, second = harness.join("a"), harness.join("b")
     assert first.producer_id != second.producer_id
     assert first.producer_epoch == second.producer_epoch == 0
-    assert [each.writer for each in harness.described().writers] == ["a", "b"]
+    assert [writer.writer for writer in harness.described().writers] == ["a", "b"]
 
 
 def test_a_repeated_join_gets_the_same_answer_and_writes_nothing(harness: JointHarness) -> None:
@@ -193,7 +193,7 @@ def test_a_commit_is_one_decision_for_all_writers(harness: JointHarness) -> None
     assert decided[loser].state is TransactionState.PREPARE_ABORT
     assert silent not in decided, "nobody has to be told"
     answers = harness.inquire((winner, A0), (winner, B0), (loser, A0), (silent, A0))
-    assert [each.outcome for each in answers] == [
+    assert [answer.outcome for answer in answers] == [
         InquiryOutcome.COMMITTED,
         *[InquiryOutcome.ABORTED] * 3,
     ]

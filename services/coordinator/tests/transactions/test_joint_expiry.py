@@ -11,7 +11,7 @@ from semel_common.errors import (
     ThrottlingQuotaExceededError,
     TransactionAbortableError,
 )
-from semel_coordinator.transactions.expiry import expire_idle
+from semel_coordinator.transactions.loops.id_expiry import expire_idle
 from semel_coordinator.transactions.machine import (
     InquiryOutcome,
     JointEnded,
@@ -36,7 +36,7 @@ def harness() -> JointHarness:
 
 def written(harness: JointHarness, version: int, *writers: str) -> list[TransactionKey]:
     """Commit a version, wait for its markers, and return its writers."""
-    keys = [harness.join(each, name_of(version)) for each in writers]
+    keys = [harness.join(writer, name_of(version)) for writer in writers]
     harness.commit_joint({key: [A0] for key in keys}, name_of(version), end_id=f"of {version}")
     harness.complete(*keys)
     return keys
@@ -175,6 +175,6 @@ async def test_the_expiry_looks_at_joint_transactions_too() -> None:
         cluster.clock.advance(TIMEOUT_MS + EXPIRATION_MS)
         with capture_logs() as logs:
             await expire_idle(coordinator.runner, machine, cluster.clock)
-        gone = [each["transactional_id"] for each in logs]
+        gone = [log["transactional_id"] for log in logs]
         assert gone == [f"joint-{number}" for number in range(11)]
         assert not machine._state.producers

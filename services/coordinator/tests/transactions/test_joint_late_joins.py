@@ -40,7 +40,7 @@ ENDS: dict[str, Callable[[JointHarness], object]] = {
 def test_a_late_join_of_an_attempt_that_was_aborted_begins_no_other(
     harness: JointHarness, end: Callable[[JointHarness], object]
 ) -> None:
-    """Nobody would end that before its time-out, and the next version would wait."""
+    """No writer would end that before its time-out, and the next version would wait."""
     harness.join("a")
     end(harness)
     for restart in (JointHarness.restart, restart_from_snapshot):
@@ -51,7 +51,7 @@ def test_a_late_join_of_an_attempt_that_was_aborted_begins_no_other(
     again = harness.join("b")
     with pytest.raises(TransactionAbortableError):
         harness.join("a")
-    assert [each.writer for each in harness.described().writers] == ["b"]
+    assert [writer.writer for writer in harness.described().writers] == ["b"]
     assert harness.commit_joint({again: [A0]}) == JointEnded(outcome=Outcome.COMMITTED)
     assert harness.ask_to_join("a") is None
     harness.join("a", name_of(2))

@@ -212,7 +212,7 @@ class JointMachine(RuleBasedStateMachine):
         ]
 
     def _already(self, name: JointName, end_id: str, ended: JointEnded) -> None:
-        """Check a commit of what is committed: only the first of a run is kept, and only once."""
+        """Check a commit of a committed version: only the first of a run is kept, and only once."""
         assert name.txn_version <= self.model.committed
         told = any(of == name and e.outcome is Outcome.COMMITTED for _, of, e in self.ends)
         is_last = name.txn_version == self.model.committed
@@ -327,7 +327,7 @@ class JointMachine(RuleBasedStateMachine):
         """DescribeTransactions."""
         if self.model.runs:
             described = self.harness.described()
-            assert [each.writer for each in described.writers] == list(self.model.live)
+            assert [writer.writer for writer in described.writers] == list(self.model.live)
             assert described.known.committed_version == self.model.committed
             open_version = described.known.open_version
             assert open_version == (-1 if self.model.version is None else self.model.version)

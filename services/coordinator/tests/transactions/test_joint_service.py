@@ -18,11 +18,11 @@ from semel_common.errors import (
     TransactionAbortableError,
 )
 from semel_common.ids import Participant
+from semel_coordinator.transactions.loops.timeout_sweep import abort_timed_out
 from semel_coordinator.transactions.machine import TransactionLimits
-from semel_coordinator.transactions.sweep import abort_timed_out
-from semel_coordinator.transactions.wire import write_participants
+from semel_coordinator.transactions.rpc.participant_messages import write_participants
+from semel_runtime.authentication.principal import Origin
 from semel_runtime.server.calls import Call, Handlers
-from semel_runtime.server.principal import Origin
 
 COMMIT = participants.TRANSACTION_RESULT_COMMIT
 ABORT = participants.TRANSACTION_RESULT_ABORT
@@ -68,7 +68,7 @@ class Joint:
     async def ask(self, request: Message, call: Call = CALL) -> Message:
         handlers = Handlers()
         self.coordinator.service.register(handlers)
-        (endpoint,) = (each for each in handlers if each.method.request is type(request))
+        (endpoint,) = (handler for handler in handlers if handler.method.request is type(request))
         return await endpoint.handler(request, call)
 
     async def join(self, request: wire.JoinTxnRequest) -> wire.JoinTxnResponse:
@@ -172,7 +172,7 @@ async def test_a_version_that_nobody_keeps_alive_is_aborted_and_logged(cluster: 
         cluster.clock.advance(TIMEOUT_MS)
         with capture_logs() as logs:
             await abort_timed_out(coordinator.runner, coordinator.machine, cluster.clock)
-        assert [each["event"] for each in logs] == ["joint transaction timed out"]
+        assert [log["event"] for log in logs] == ["joint transaction timed out"]
         with pytest.raises(TransactionAbortableError):
             await joint.keep_alive()
 
@@ -183,7 +183,7 @@ async def test_operators_see_the_writers(cluster: Cluster) -> None:
         await coordinator.init()
         first, second = [await joint.join(join_of(each)) for each in "ab"]
         await joint.end(end_of(wrote(first, A0), wrote(second, A1)))
-        ids = [each.transactional_id for each in await joint.listed()]
+        ids = [entry.transactional_id for entry in await joint.listed()]
         assert ids == ["app", "joint"]
         third = await joint.join(join_of("c", version=2))
         (listed,) = await joint.listed(LIST(states=[wire.TRANSACTION_STATE_ONGOING]))
@@ -214,7 +214,8 @@ async def test_operators_see_the_writers(cluster: Cluster) -> None:
             ],
         )
         assert [
-            (each.producer_id, each.producer_epoch, each.state) for each in described.transactions
+            (transaction.producer_id, transaction.producer_epoch, transaction.state)
+            for transaction in described.transactions
         ] == [
             (first.producer_id, 0, wire.TRANSACTION_STATE_PREPARE_COMMIT),
             (second.producer_id, 0, wire.TRANSACTION_STATE_PREPARE_COMMIT),

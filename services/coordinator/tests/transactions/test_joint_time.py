@@ -27,8 +27,8 @@ from semel_coordinator.transactions.machine import (
     TransactionLimits,
     TransactionName,
 )
-from semel_coordinator.transactions.machine.joint.table import JointAnswer
-from semel_coordinator.transactions.machine.joint.table import refused as error_of
+from semel_coordinator.transactions.machine.joint.joint_table import JointAnswer
+from semel_coordinator.transactions.machine.joint.joint_table import refused as error_of
 
 COMMITTED = JointEnded(outcome=Outcome.COMMITTED)
 
@@ -72,7 +72,7 @@ def test_keeping_it_alive_puts_the_timeout_off(harness: JointHarness) -> None:
 
 
 def test_the_timeout_of_a_version_counts_from_when_it_was_opened(harness: JointHarness) -> None:
-    """However long nobody has kept the one before alive."""
+    """However long the version before had no sign of life."""
     harness.commit_joint({harness.join("a"): [A0]})
     harness.now_ms += 2 * TIMEOUT_MS
     harness.join("b", name_of(2))
@@ -132,7 +132,7 @@ def test_an_inquiry_ends_a_version_that_is_timed_out_for_all_its_writers(
     harness.add_to(third, B0)
     harness.now_ms += TIMEOUT_MS
     answers = harness.inquire((first, A0), (second, A1), (first, A1))
-    assert {each.outcome for each in answers} == {InquiryOutcome.ABORTED}
+    assert {answer.outcome for answer in answers} == {InquiryOutcome.ABORTED}
     decided = harness.decided()
     assert list(decided[first].aborting) == [A0, A1]
     assert list(decided[second].aborting) == [A1]

@@ -10,6 +10,7 @@ from transactions_service_harness import Cluster, Coordinator
 from semel_common.errors import ThrottlingQuotaExceededError
 from semel_common.ids import GroupId, Participant, TopicPartition
 from semel_coordinator.recovery import _commits as commits
+from semel_coordinator.transactions.loops.timeout_sweep import abort_timed_out
 from semel_coordinator.transactions.machine import (
     DecidedTransaction,
     EndJointTxn,
@@ -25,9 +26,8 @@ from semel_coordinator.transactions.machine import (
     TransactionLimits,
     in_order,
 )
-from semel_coordinator.transactions.machine.entities import OUTCOMES_KEPT, size_bytes_of
-from semel_coordinator.transactions.sweep import abort_timed_out
-from semel_runtime.runner.options import RunnerOptions
+from semel_coordinator.transactions.machine.state.entities import OUTCOMES_KEPT, size_bytes_of
+from semel_runtime.runner.runner_options import RunnerOptions
 
 WRITERS = 8
 GROUPS = 9_000
@@ -113,7 +113,7 @@ async def test_an_inquiry_about_many_large_transactions_is_answered() -> None:
         answers = await coordinator.runner.run(
             lambda: machine.inquire_transactions(inquiries, now_ms=TIMEOUT_MS)
         )
-    outcomes = [each.outcome for each in answers]
+    outcomes = [answer.outcome for answer in answers]
     assert outcomes == [InquiryOutcome.ABORTED] + [InquiryOutcome.LATER] * (WRITERS - 1)
 
 
@@ -146,7 +146,7 @@ def test_there_is_no_room_for_more_bytes_than_one_decision_may_write() -> None:
     key = harness.commit(key)
     with pytest.raises(ThrottlingQuotaExceededError, match="bytes"):
         harness.prepare(key, [A0])
-    harness.complete(*[each.key for each in harness.machine.pending_markers()])
+    harness.complete(*[marker.key for marker in harness.machine.pending_markers()])
     harness.prepare(key, [A0])
 
 
@@ -177,8 +177,8 @@ def test_a_recovery_is_cut_into_commits_by_size_and_by_number() -> None:
     )
     small = [ProducerIdsGiven(partition=each, count=1) for each in range(10_001)]
     pieces = commits([small[0], large, large, small[1]])
-    assert [len(each) for each in pieces] == [2, 1, 1]
-    assert [len(each) for each in commits(small)] == [10_000, 1]
+    assert [len(piece) for piece in pieces] == [2, 1, 1]
+    assert [len(commit) for commit in commits(small)] == [10_000, 1]
 
 
 def test_the_largest_decision_there_can_be_fits_into_an_append() -> None:
@@ -193,7 +193,7 @@ def test_the_largest_decision_there_can_be_fits_into_an_append() -> None:
         assert key is not None
         harness.add(key, A0, transactional_id=long)
         harness.tick_joint(after_ms=TIMEOUT_MS)
-    each_bytes = {type(each): len(harness.serde.encode(each)) for each in harness.records}
+    each_bytes = {type(record): len(harness.serde.encode(record)) for record in harness.records}
     id_bytes = each_bytes.pop(JointId)
     assert set(each_bytes) == {DecidedTransaction, Producer}
     most_bytes = (

@@ -42,7 +42,7 @@ from semel_coordinator.transactions.machine import (
     TransactionName,
     TransactionState,
 )
-from semel_runtime.cluster.image import PartitionLeader
+from semel_runtime.cluster.metadata_image import PartitionLeader
 from semel_runtime.machine import Result
 from semel_runtime.testing.plain import plain
 
@@ -73,7 +73,7 @@ def answers(it: JointHarness) -> list[object]:
     ]
     for name, shift in product(IDS, (0, -1, -2)):
         questions += [partial(_outcome_at, name=name, shift=shift)]
-    return [outcome(it, each) for each in questions]
+    return [outcome(it, question) for question in questions]
 
 
 def _outcome_at(h: TransactionsHarness, *, name: str, shift: int) -> object:
@@ -163,7 +163,7 @@ def test_what_was_begun_before_a_move_is_ended_after_it(pair: Pair) -> None:
     new.complete(after(key, -2))
     new.complete_prepared(after(key, -1), commit=True)
     assert new.commit(key, [B0]) == after(key)
-    assert [each.key for each in new.machine.pending_markers()] == [after(key, -1), key]
+    assert [marker.key for marker in new.machine.pending_markers()] == [after(key, -1), key]
     new.complete(after(key, -1), key)
     assert new.states() == [TransactionState.EMPTY]
 
@@ -283,7 +283,7 @@ def test_transactions_of_other_partitions_go_on(pair: Pair) -> None:
     epochs = dict(old.machine.serving())
     pair.move()
     assert old.commit(key, [A0], transactional_id=OTHER) == after(key)
-    assert [each.key for each in old.machine.pending_markers()] == [key]
+    assert [marker.key for marker in old.machine.pending_markers()] == [key]
     del epochs[PARTITION]
     assert old.machine.serving() == epochs
     assert old.expire(after_ms=10**10) == ()

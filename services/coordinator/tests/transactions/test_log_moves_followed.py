@@ -1,4 +1,4 @@
-"""Moves of transaction-log partitions, followed late, twice, or by who has no part in them."""
+"""Moves of transaction-log partitions, followed late, twice, or by an uninvolved instance."""
 
 import pytest
 from transactions_harness import after, state_of
@@ -16,9 +16,9 @@ from semel_common.errors import CoordinatorNotAvailableError, FencedLeaderEpochE
 from semel_coordinator.transactions.machine import TransactionState
 from semel_coordinator.transactions.machine.moves import TransactionLogMoves
 from semel_coordinator.transactions.machine.ownership import Ownership
-from semel_coordinator.transactions.machine.state import TransactionsState
-from semel_runtime.cluster.copy import ClusterCopy
-from semel_runtime.cluster.image import PartitionLeader
+from semel_coordinator.transactions.machine.state.transactions_state import TransactionsState
+from semel_runtime.cluster.metadata_copy import ClusterCopy
+from semel_runtime.cluster.metadata_image import PartitionLeader
 from semel_runtime.machine import Result
 
 
@@ -47,7 +47,7 @@ def test_what_moves_once_more_stays_handed_over(pair: Pair) -> None:
 
 
 def test_no_partition_is_looked_up_while_nothing_moves() -> None:
-    """Whoever goes through hundreds of thousands of ids would hash each of them."""
+    """A loop through hundreds of thousands of ids would hash each of them."""
     ownership = Ownership(TransactionsState(ClusterCopy()), instance_id=0, cluster=ClusterCopy())
     assert ownership.serves_id("app")
     with pytest.raises(CoordinatorNotAvailableError):

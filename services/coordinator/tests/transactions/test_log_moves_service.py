@@ -1,4 +1,4 @@
-"""Transactions move between two whole coordinators, whatever is lost on the way."""
+"""Transactions move between two whole coordinators, whatever messages are lost."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -254,7 +254,7 @@ async def test_transactions_move_whatever_message_is_lost(
         with pytest.raises(NotCoordinatorError):
             await cluster.add(cluster.source, ongoing, 3)
         await cluster.finish(cluster.target, ongoing)
-        sent = {each.coordinator_epoch for it in cluster.broker.requests for each in it.markers}
+        sent = {marker.coordinator_epoch for it in cluster.broker.requests for marker in it.markers}
         assert sent == {epoch + 1}
 
 

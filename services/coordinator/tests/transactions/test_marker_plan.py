@@ -19,7 +19,7 @@ from semel_coordinator.transactions.markers.plan import (
     MarkerPlan,
     Target,
 )
-from semel_runtime.cluster.image import ServiceRole
+from semel_runtime.cluster.metadata_image import ServiceRole
 
 BROKER_0 = Target(ServiceRole.BROKER, 0)
 BROKER_1 = Target(ServiceRole.BROKER, 1)
@@ -104,7 +104,8 @@ class PlanHarness:
 
 def names(participants: Iterable[Participant]) -> str:
     return "+".join(
-        {A0: "a0", A1: "a1", B0: "b0", GROUP: "g"}.get(each, str(each)) for each in participants
+        {A0: "a0", A1: "a1", B0: "b0", GROUP: "g"}.get(participant, str(participant))
+        for participant in participants
     )
 
 

@@ -1,4 +1,4 @@
-"""Routes: who has a participant, as long as the metadata says so."""
+"""Routes: the instance of a participant, as long as the metadata says so."""
 
 from msgspec.structs import replace
 from transactions_harness import A0, A1, GROUP, cluster_copy, image
@@ -6,7 +6,7 @@ from transactions_harness import A0, A1, GROUP, cluster_copy, image
 from semel_common.ids import TopicPartition
 from semel_coordinator.transactions.markers.plan import NOWHERE, Target
 from semel_coordinator.transactions.markers.routes import Routes
-from semel_runtime.cluster.image import PartitionLeader, ServiceRole
+from semel_runtime.cluster.metadata_image import PartitionLeader, ServiceRole
 
 BROKER_0 = Target(ServiceRole.BROKER, 0)
 BROKER_1 = Target(ServiceRole.BROKER, 1)

@@ -26,7 +26,7 @@ from semel_common.errors import (
 from semel_common.ids import Participant, TopicPartition
 from semel_common.wire.methods import BROKER_WRITE_TXN_MARKERS, GROUP_WRITE_TXN_MARKERS
 from semel_coordinator.transactions.machine import TransactionState
-from semel_runtime.cluster.image import PartitionLeader
+from semel_runtime.cluster.metadata_image import PartitionLeader
 from semel_runtime.testing.network import Fault
 
 UNKNOWN = TopicPartition("topic-c", 0)
@@ -92,7 +92,7 @@ async def test_markers_of_many_transactions_share_a_request(cluster: Cluster) ->
         await until(lambda: cluster.broker_0.requests)
         cluster.broker_0.open.set()
         await until(lambda: coordinator.machine.is_complete_below(*key))
-        assert [len(each.markers) for each in cluster.broker_0.requests] == [1, 3]
+        assert [len(request.markers) for request in cluster.broker_0.requests] == [1, 3]
         assert cluster.broker_0.told == [f"{epoch} commit topic-a/0" for epoch in range(4)]
 
 
@@ -117,7 +117,7 @@ async def test_a_lost_call_is_made_again(cluster: Cluster, fault: Fault) -> None
             key = await coordinator.init()
             await coordinator.end(key, A0)
             await until(lambda: coordinator.machine.is_complete(key))
-    assert [each["log_level"] for each in logs if "not delivered" in each["event"]] == ["warning"]
+    assert [log["log_level"] for log in logs if "not delivered" in log["event"]] == ["warning"]
 
 
 async def test_only_who_refused_is_asked_again(cluster: Cluster) -> None:
@@ -158,7 +158,7 @@ async def test_an_error_that_nobody_expects_is_logged_and_tried_again(cluster: C
             key = await coordinator.init()
             await coordinator.end(key, GROUP)
             await until(lambda: coordinator.machine.is_complete(key))
-    assert [each["error"] for each in logs if each["log_level"] == "error"] == ["what is this"]
+    assert [log["error"] for log in logs if log["log_level"] == "error"] == ["what is this"]
 
 
 async def test_an_answer_that_does_not_fit_is_no_answer(cluster: Cluster) -> None:
@@ -189,11 +189,11 @@ async def test_a_marker_that_breaks_an_instance_holds_up_no_other(cluster: Clust
             assert not coordinator.machine.is_complete(after(key))
             cluster.broker_0.refuse = lambda *_: None
             await until(lambda: coordinator.machine.is_complete_below(*after(key, 4)))
-    assert any(each["event"] == "markers rejected, will be sent again" for each in logs)
+    assert any(log["event"] == "markers rejected, will be sent again" for log in logs)
 
 
 async def test_a_refusal_for_somebody_else_is_no_answer(cluster: Cluster) -> None:
-    """Nobody may count as told because a refusal could not be read."""
+    """A participant may not count as told because a refusal could not be read."""
     strangers = [B0, B0]
     cluster.broker_0.refuse = lambda *_: NotLeaderOrFollowerError("") if strangers else None
     cluster.broker_0.name_instead = lambda _: strangers.pop()
@@ -209,7 +209,7 @@ async def test_participants_are_told_whether_somebody_waits(cluster: Cluster) ->
         await coordinator.end(key, A0)
         await until(lambda: coordinator.machine.is_complete(key))
         await coordinator.end(after(key), A0, wait=wire.WAIT_FOR_COMPLETE)
-    assert [each.awaited for each in cluster.broker_0.requests] == [False, True]
+    assert [request.awaited for request in cluster.broker_0.requests] == [False, True]
 
 
 async def test_an_instance_that_has_not_registered_is_waited_for(cluster: Cluster) -> None:
@@ -247,7 +247,7 @@ async def test_a_deposed_coordinator_stops_for_that_partition(cluster: Cluster) 
                 await asyncio.sleep(0)
             assert len(cluster.broker_0.requests) == 1
             assert not coordinator.machine.is_complete(key)
-    assert [each["log_level"] for each in logs if "belongs" not in each].count("error") == 1
+    assert [log["log_level"] for log in logs if "belongs" not in log].count("error") == 1
 
 
 async def test_markers_resume_after_a_restart(cluster: Cluster) -> None:
@@ -277,7 +277,7 @@ async def test_a_completion_that_was_lost_is_found_again(cluster: Cluster) -> No
         await until(lambda: coordinator.machine.is_complete(key))
         cluster.volume.lose_unsynced()
         cluster.volume.release()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(50):
             await coordinator.runner.failed.wait()
     async with cluster.coordinator() as coordinator:
         assert not coordinator.machine.is_complete(key)
@@ -397,7 +397,7 @@ async def test_pauses_are_waited_for_without_polling(cluster: Cluster) -> None:
             await asyncio.sleep(0)
         assert cluster.broker_0.requests == []
         (described,) = coordinator.machine.describe_transactions(["app"]).response
-        assert [each.state for each in described.transactions] == [
+        assert [transaction.state for transaction in described.transactions] == [
             TransactionState.PREPARE_COMMIT,
             TransactionState.PREPARE_COMMIT,
             TransactionState.EMPTY,

@@ -8,7 +8,7 @@ from semel_coordinator.transactions.machine import (
     TransactionKey,
     TransactionState,
 )
-from semel_coordinator.transactions.machine.entities import NOBODY
+from semel_coordinator.transactions.machine.state.entities import NOBODY
 from semel_coordinator.transactions.markers.spans import MarkerSpans
 
 SAMPLED = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

@@ -23,7 +23,7 @@ from semel_coordinator.transactions.machine import (
     TransactionKey,
     TransactionState,
 )
-from semel_coordinator.transactions.machine.operators import OperatorAbort, OperatorFence
+from semel_coordinator.transactions.machine.operator_decisions import OperatorAbort, OperatorFence
 
 
 @pytest.fixture
@@ -269,13 +269,11 @@ async def test_what_operators_do_is_logged_with_who_and_why() -> None:
             )
         assert aborted == wire.AbortTransactionResponse()
         assert fenced == wire.FenceProducerResponse(producer_id=key.producer_id)
-        assert [(each["event"], each["dry_run"]) for each in logs] == [
+        assert [(log["event"], log["dry_run"]) for log in logs] == [
             ("operator aborts transaction", True),
             ("operator fences producer", False),
         ]
-        assert {(each["operator"], each["reason"]) for each in logs} == {
-            ("alice", "its host is lost")
-        }
+        assert {(log["operator"], log["reason"]) for log in logs} == {("alice", "its host is lost")}
         again = await ask(
             coordinator,
             wire.AbortTransactionRequest(

@@ -17,7 +17,7 @@ from semel_coordinator.transactions.machine import (
     OutcomeAnswer,
     TransactionName,
 )
-from semel_coordinator.transactions.machine.entities import OUTCOMES_KEPT, Producer
+from semel_coordinator.transactions.machine.state.entities import OUTCOMES_KEPT, Producer
 
 
 def ask(

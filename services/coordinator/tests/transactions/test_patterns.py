@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semel_common.errors import InvalidRequestError
-from semel_coordinator.transactions.patterns import pattern
+from semel_coordinator.transactions.rpc.id_patterns import pattern
 
 
 def matches(text: str, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Prepared transactions: what is promised, who may complete, limits, and what questions say."""
+"""Prepared transactions: the promise, the clients that may complete, limits, and answers."""
 
 import pytest
 from transactions_harness import A0, A1, B0, GROUP, TIMEOUT_MS, TransactionsHarness, after
@@ -42,7 +42,7 @@ def prepared(harness: TransactionsHarness) -> TransactionKey:
 
 
 def decided_of(harness: TransactionsHarness, key: TransactionKey) -> DecidedTransaction:
-    (found,) = (each for each in harness.machine.pending_markers() if each.key == key)
+    (found,) = (marker for marker in harness.machine.pending_markers() if marker.key == key)
     return found
 
 

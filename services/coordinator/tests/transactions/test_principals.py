@@ -147,9 +147,9 @@ def test_the_count_is_that_of_the_ids_that_are_known(
     taken: list[JointStep], names: list[int]
 ) -> None:
     harness = JointHarness(limits=LIMITS)
-    for each in names:
+    for name in names:
         with contextlib.suppress(SemelError):
-            (init if each % 2 else join)(harness, f"app-{each}", (ALICE, BOB)[each % 3 > 0])
+            (init if name % 2 else join)(harness, f"app-{name}", (ALICE, BOB)[name % 3 > 0])
     for step in taken:
         with contextlib.suppress(SemelError):
             step(harness)

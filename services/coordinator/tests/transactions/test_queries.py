@@ -91,10 +91,12 @@ def test_a_description_of_what_is_ongoing_does_not_grow_later() -> None:
 def test_a_description_tells_why_there_is_none() -> None:
     harness = TransactionsHarness(coordinators=2)
     names = [f"id-{number}" for number in range(20)]
-    mine = next(each for each in names if partition_for_id(each, 10) % 2 == 0)
-    other = next(each for each in names if partition_for_id(each, 10) % 2 == 1)
+    mine = next(name for name in names if partition_for_id(name, 10) % 2 == 0)
+    other = next(name for name in names if partition_for_id(name, 10) % 2 == 1)
     described = harness.run(harness.machine.describe_transactions([mine, other]))
-    assert [each.error.code.name for each in described if each.error is not None] == [
+    assert [
+        description.error.code.name for description in described if description.error is not None
+    ] == [
         "TRANSACTIONAL_ID_NOT_FOUND",
         "NOT_COORDINATOR",
     ]

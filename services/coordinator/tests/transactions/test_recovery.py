@@ -22,7 +22,7 @@ PRODUCER_IDS_FLOOR = 1 << 46
 
 
 def recover(harness: TransactionsHarness, partitions: Sequence[int] = range(10)) -> None:
-    """Raise everything in these partitions, and start again with what the journal has."""
+    """Raise everything in these partitions, and start again from the journal."""
     raised = harness.machine.raised(
         partitions,
         image=image(),
@@ -97,7 +97,7 @@ def test_what_was_decided_stays_so_until_all_have_heard_of_it() -> None:
     harness.commit(key, [A0])
     recover(harness)
     answers = harness.inquire((key, A0), (key, A1))
-    assert [each.outcome for each in answers] == [
+    assert [answer.outcome for answer in answers] == [
         InquiryOutcome.COMMITTED,
         InquiryOutcome.ABORTED,
     ]

@@ -91,8 +91,8 @@ def test_an_epoch_of_a_fenced_instance_is_fenced() -> None:
 def test_an_unknown_id_is_told_apart_from_another_owner() -> None:
     harness = TransactionsHarness(coordinators=2)
     names = [f"id-{number}" for number in range(20)]
-    mine = next(each for each in names if partition_for_id(each, 10) % 2 == 0)
-    other = next(each for each in names if partition_for_id(each, 10) % 2 == 1)
+    mine = next(name for name in names if partition_for_id(name, 10) % 2 == 0)
+    other = next(name for name in names if partition_for_id(name, 10) % 2 == 1)
     with pytest.raises(InvalidProducerIdMappingError, match="is unknown"):
         harness.add(TransactionKey(1, 0), A0, transactional_id=mine)
     with pytest.raises(NotCoordinatorError):
@@ -118,7 +118,7 @@ def test_transactions_are_bounded_but_those_that_are_open_go_on() -> None:
     with pytest.raises(ThrottlingQuotaExceededError):
         harness.commit(other, [A0], transactional_id="other")
     assert harness.commit(other, [], transactional_id="other") == after(other, 1)
-    # An abort goes on, without a marker for those that are only named: they ask.
+    # An abort goes on, without a marker for participants that are only named: they ask.
     assert harness.abort(after(other), [A0], transactional_id="other") == after(other, 2)
     assert harness.machine.pending_markers() == []
     harness.add(key, A1)
@@ -141,7 +141,7 @@ def test_participants_of_all_transactions_are_bounded() -> None:
     # What is registered may always commit.
     harness.commit(other, [A0], transactional_id="other")
     harness.abort(key, [A0, B0])
-    assert [set(each.participants) for each in harness.machine.pending_markers()] == [
+    assert [set(marker.participants) for marker in harness.machine.pending_markers()] == [
         {A0},
         {A0, A1},
     ]

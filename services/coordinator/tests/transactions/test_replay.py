@@ -48,7 +48,7 @@ def test_a_snapshot_and_what_follows_gives_the_state_that_was_live(
 @settings(max_examples=100)
 @given(st.lists(steps, max_size=60))
 def test_indexes_say_what_the_transactions_say(taken: list[Step]) -> None:
-    """C-110: legal states only, and nobody waits for what is complete."""
+    """C-110: legal states only, and no call waits for a complete transaction."""
     harness = TransactionsHarness(limits=LIMITS)
     run_all(harness, taken)
     state = harness.machine._state
@@ -95,12 +95,12 @@ def test_handlers_change_nothing_themselves(taken: list[Step]) -> None:
         except SemelError:
             pass
     machine.tick(harness.now_ms + 10**9)
-    machine.complete_txn([each.key for each in machine.pending_markers()])
+    machine.complete_txn([marker.key for marker in machine.pending_markers()])
     assert state_of(machine) == before
 
 
 def run_all(harness: TransactionsHarness, taken: list[Step]) -> None:
-    """Take steps, whatever is answered."""
+    """Take steps, whatever the answers."""
     for step in taken:
         with contextlib.suppress(SemelError):
             step(harness)
@@ -115,11 +115,11 @@ def test_pending_markers_come_in_the_order_of_their_decisions_after_a_restart() 
     harness.abort(after(keys["m"]), [B0], transactional_id="m")
     expected = [keys["m"], keys["z"], keys["a"], after(keys["m"])]
     harness.restart()
-    assert [each.key for each in harness.machine.pending_markers()] == expected
+    assert [marker.key for marker in harness.machine.pending_markers()] == expected
     restored = harness.new_machine()
     for offset, record in harness.machine.snapshot():
         restored.replay(offset, record)
-    assert [each.key for each in restored.pending_markers()] == expected
+    assert [marker.key for marker in restored.pending_markers()] == expected
 
 
 def test_a_snapshot_does_not_change_when_the_machine_goes_on() -> None:
@@ -135,7 +135,7 @@ def test_a_snapshot_does_not_change_when_the_machine_goes_on() -> None:
 
 
 def test_participants_stay_in_the_order_in_which_they_came() -> None:
-    """In records, in what is replayed from them, and in snapshots: never that of a set."""
+    """In records, in their replay, and in snapshots: never that of a set."""
     harness = TransactionsHarness()
     committed, aborted, ongoing = (harness.init(name) for name in ("one", "two", "three"))
     everybody: tuple[Participant, ...] = (A0, A1, B0, GROUP)

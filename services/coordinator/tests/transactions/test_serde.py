@@ -32,9 +32,9 @@ from semel_coordinator.transactions.machine import (
     TransactionState,
     in_order,
 )
-from semel_coordinator.transactions.machine.entities import CompletedEpoch
-from semel_coordinator.transactions.machine.joint.state import Joints
-from semel_coordinator.transactions.machine.states import REASON_NUMBERS
+from semel_coordinator.transactions.machine.joint.joint_state import Joints
+from semel_coordinator.transactions.machine.state.entities import CompletedEpoch
+from semel_coordinator.transactions.machine.state.transitions import REASON_NUMBERS
 
 int64 = st.integers(0, (1 << 63) - 1)
 int32 = st.integers(0, (1 << 31) - 1)
@@ -198,4 +198,4 @@ def test_a_joint_decision_of_an_earlier_release_is_that_of_the_owner_of_then() -
     assert isinstance(kept, JointEndsKept)
     joints.replay(kept)
     ends = joints.by_id["joint"].ends
-    assert [(each.owner, each.end_id) for each in ends] == [("owner", "first"), ("owner", "end")]
+    assert [(end.owner, end.end_id) for end in ends] == [("owner", "first"), ("owner", "end")]

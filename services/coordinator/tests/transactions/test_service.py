@@ -1,4 +1,4 @@
-"""The service: who is in charge, durability of answers, transactions, and waiting for markers."""
+"""The service: the instance in charge, durable answers, transactions, and waits for markers."""
 
 import asyncio
 
@@ -41,8 +41,8 @@ from semel_common.wire.methods import (
     LIST_TRANSACTIONS,
     PREPARE_TXN,
 )
+from semel_runtime.authentication.principal import Origin
 from semel_runtime.server.calls import Call, Handlers
-from semel_runtime.server.principal import Origin
 
 METHODS = (
     INIT_PRODUCER_ID,
@@ -89,7 +89,7 @@ async def test_every_rpc_has_a_handler(cluster: Cluster) -> None:
     async with cluster.coordinator() as coordinator:
         handlers = Handlers()
         coordinator.service.register(handlers)
-        assert [each.method for each in handlers] == list(METHODS)
+        assert [handler.method for handler in handlers] == list(METHODS)
 
 
 async def test_answers_wait_for_the_disk_and_so_do_errors(cluster: Cluster) -> None:
@@ -103,7 +103,7 @@ async def test_answers_wait_for_the_disk_and_so_do_errors(cluster: Cluster) -> N
         ]
         for _ in range(20):
             await asyncio.sleep(0)
-        assert not any(each.done() for each in asked)
+        assert not any(question.done() for question in asked)
         cluster.volume.release()
         results = await asyncio.gather(*asked, return_exceptions=True)
         assert isinstance(results[2], ProducerFencedError)
@@ -151,8 +151,8 @@ async def test_an_epoch_that_was_never_given_is_logged_as_a_defect(cluster: Clus
             answer = await ask(coordinator, inquire(producer_id=key.producer_id, producer_epoch=3))
         assert isinstance(answer, wire.InquireTransactionsResponse)
         assert answer.answers[0].outcome == wire.INQUIRY_OUTCOME_NEVER_GIVEN
-        assert [each["request"] for each in logs] == ["EndTxn", "InquireTransactions"]
-        assert {each["log_level"] for each in logs} == {"error"}
+        assert [log["request"] for log in logs] == ["EndTxn", "InquireTransactions"]
+        assert {log["log_level"] for log in logs} == {"error"}
 
 
 # -- waiting for markers ------------------------------------------------------------------------

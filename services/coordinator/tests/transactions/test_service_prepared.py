@@ -12,8 +12,8 @@ from semel.common.v1 import participants_pb2
 from semel.coordinator.v1 import transactions_pb2 as wire
 from semel_common.errors import InvalidTxnStateError, RequestTimedOutError
 from semel_coordinator.transactions.machine import TransactionKey
+from semel_runtime.authentication.principal import Origin
 from semel_runtime.server.calls import Call
-from semel_runtime.server.principal import Origin
 
 ABORT = participants_pb2.TRANSACTION_RESULT_ABORT
 
@@ -43,6 +43,7 @@ async def test_what_was_answered_prepared_is_so_after_a_restart(cluster: Cluster
         assert response == wire.InitProducerIdResponse(
             producer_id=key.producer_id,
             producer_epoch=2,
+            transactional_id_expiration_ms=604_800_000,
             prepared=[
                 wire.PreparedTransaction(
                     producer_epoch=0, start_time_ms=prepared_ms, prepared_time_ms=prepared_ms

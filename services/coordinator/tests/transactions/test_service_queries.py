@@ -125,7 +125,7 @@ async def test_an_id_that_is_not_there_is_described_as_an_error(cluster: Cluster
 async def listed(coordinator: Coordinator, request: wire.ListTransactionsRequest) -> list[str]:
     response = await ask(coordinator, request)
     assert isinstance(response, wire.ListTransactionsResponse)
-    return [each.transactional_id for each in response.transactions]
+    return [transaction.transactional_id for transaction in response.transactions]
 
 
 async def test_a_list_is_ordered_and_filtered(cluster: Cluster) -> None:
@@ -174,17 +174,17 @@ async def test_a_list_comes_in_pages_that_a_change_does_not_upset(cluster: Clust
         request = wire.ListTransactionsRequest(limit=2)
         first = await ask(coordinator, request)
         assert isinstance(first, wire.ListTransactionsResponse)
-        assert [each.transactional_id for each in first.transactions] == ["a", "b"]
+        assert [transaction.transactional_id for transaction in first.transactions] == ["a", "b"]
         for name in ("aa", "cc"):
             await ask(coordinator, init(transactional_id=name))
         request.page_token = first.next_page_token
         second = await ask(coordinator, request)
         assert isinstance(second, wire.ListTransactionsResponse)
-        assert [each.transactional_id for each in second.transactions] == ["c", "cc"]
+        assert [transaction.transactional_id for transaction in second.transactions] == ["c", "cc"]
         request.page_token = second.next_page_token
         last = await ask(coordinator, request)
         assert isinstance(last, wire.ListTransactionsResponse)
-        assert [each.transactional_id for each in last.transactions] == ["d"]
+        assert [transaction.transactional_id for transaction in last.transactions] == ["d"]
         assert not last.next_page_token
         request = wire.ListTransactionsRequest(transactional_id_pattern="[ab]", limit=1)
         assert await listed(coordinator, request) == ["a"]
@@ -203,7 +203,10 @@ async def test_all_entries_of_one_id_are_on_one_page(cluster: Cluster) -> None:
         request = wire.ListTransactionsRequest(limit=1)
         first = await ask(coordinator, request)
         assert isinstance(first, wire.ListTransactionsResponse)
-        assert [each.transactional_id for each in first.transactions] == ["app", "app"]
+        assert [transaction.transactional_id for transaction in first.transactions] == [
+            "app",
+            "app",
+        ]
         assert first.next_page_token == "app"
 
 

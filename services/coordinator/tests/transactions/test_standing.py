@@ -1,9 +1,9 @@
-"""What operators watch: counts, ages, and what is late."""
+"""Gauges for operators: counts, ages, and late transactions."""
 
 from transactions_harness import A0, B0, TIMEOUT_MS, TransactionsHarness
 
 from semel_coordinator.transactions.machine import TransactionState
-from semel_coordinator.transactions.machine.standing import Standing
+from semel_coordinator.transactions.machine.gauges import Standing
 
 
 def standing(harness: TransactionsHarness) -> Standing:

@@ -8,10 +8,10 @@ from transactions_harness import A0, TIMEOUT_MS
 from transactions_service_harness import Cluster, Coordinator, until
 
 from semel.coordinator.v1 import transactions_pb2 as wire
+from semel_coordinator.transactions.loops.timeout_sweep import abort_timed_out, sweep
 from semel_coordinator.transactions.machine import TransactionLimits
-from semel_coordinator.transactions.sweep import abort_timed_out, sweep
+from semel_runtime.authentication.principal import Origin
 from semel_runtime.server.calls import Call
-from semel_runtime.server.principal import Origin
 
 
 async def begin(coordinator: Coordinator, transactional_id: str) -> None:
@@ -44,7 +44,7 @@ async def test_everything_that_is_timed_out_is_aborted_and_logged() -> None:
         with capture_logs() as logs:
             await abort_timed_out(coordinator.runner, coordinator.machine, cluster.clock)
         assert len(coordinator.machine.pending_markers()) == 5
-        assert [each["transactional_id"] for each in logs] == [f"id-{n}" for n in range(5)]
+        assert [log["transactional_id"] for log in logs] == [f"id-{n}" for n in range(5)]
 
 
 async def test_the_sweep_runs_until_it_is_cancelled() -> None:

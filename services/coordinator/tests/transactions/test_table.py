@@ -42,7 +42,7 @@ from semel_coordinator.transactions.machine.end_txn import (
     row_of,
 )
 from semel_coordinator.transactions.machine.registration import REGISTRATION_TABLE
-from semel_coordinator.transactions.machine.states import COMPLETED, LEGAL_PREDECESSORS
+from semel_coordinator.transactions.machine.state.transitions import COMPLETED, LEGAL_PREDECESSORS
 
 # -- requests: each returns its answer in a few words -------------------------------------------
 
@@ -112,7 +112,7 @@ TABLE: dict[Situation, tuple[str, ...]] = {
         *("0", "1", "0 records", "1 records", "1, 2 records", "1, 2 records"),
         *("ONGOING, 0 records", "ONGOING, 1 records"),
     ),
-    # Nobody has noticed yet that it is late: a client that is not too late after all may commit.
+    # No sweep has noticed yet that it is late: a client that comes in time may still commit.
     ongoing_and_late: (
         *("0", "1", "0 records", "1 records", "1, 2 records", "1, 2 records"),
         *("ABORTED, 2 records", "ABORTED, 2 records"),
@@ -257,7 +257,7 @@ def test_a_success_is_never_made_an_error(answer: EndTxnAnswer) -> None:
     ],
 )
 def test_replay_asserts_the_table_of_states(situation: Situation, message: str) -> None:
-    """C-085, C-106: a transition that is not legal is never written over what is there."""
+    """C-085, C-106: an illegal transition never overwrites the present state."""
     harness = TransactionsHarness()
     key = situation(harness)
     decided = harness.machine._state.decided[key]

@@ -1,4 +1,4 @@
-"""Ticks: what is open for too long is aborted, and nothing else."""
+"""Ticks: a transaction that is open for too long is aborted, and nothing else."""
 
 import pytest
 from hypothesis import given, settings
@@ -77,7 +77,7 @@ def test_one_tick_aborts_a_bounded_number() -> None:
 
 
 def test_one_tick_aborts_for_a_bounded_number_of_participants() -> None:
-    """But for one transaction that has more by itself."""
+    """Except one transaction that has more by itself."""
     harness = TransactionsHarness(
         limits=TransactionLimits(participants_max=4, step_participants_max=3)
     )

@@ -6,27 +6,28 @@ from dataclasses import dataclass
 from typing import Self
 
 from semel_common.ids import GroupId
-from semel_group.admin_service import GroupAdminService
 from semel_group.config import GroupSettings
-from semel_group.handing_over import GroupsGiver, GroupsTaker
-from semel_group.inquiry import GroupInquirer
-from semel_group.lag import LagWatch
+from semel_group.journal import GroupSerde
+from semel_group.loops.consumer_lag import LagWatch
+from semel_group.loops.free_partitions import FreePartitions
+from semel_group.loops.inquiry import GroupInquirer
+from semel_group.loops.metadata_updates import MetadataTaker
+from semel_group.loops.offset_retention import OffsetRetention
+from semel_group.loops.session_timeouts import MemberExpiry, MemberSessions
 from semel_group.machine import GroupMachine
 from semel_group.machine.records import Record
-from semel_group.metadata import MetadataTaker
-from semel_group.retention import OffsetRetention
-from semel_group.serde import GroupSerde
-from semel_group.service import MembershipService, OffsetsService
-from semel_group.sessions import MemberExpiry, MemberSessions
-from semel_runtime.access.guarding import guard_of
+from semel_group.rpc.group_administration import GroupAdminService
+from semel_group.rpc.group_service import MembershipService, OffsetsService
+from semel_group.rpc.hand_over_groups import GroupsGiver, GroupsTaker
+from semel_runtime.access.guard_setup import guard_of
 from semel_runtime.app import Environment, link_to_controller, open_runner
-from semel_runtime.cluster.admission import Admission, check_registered
-from semel_runtime.cluster.image import ServiceRole
-from semel_runtime.cluster.link import ClusterLink, Identity
-from semel_runtime.moving.take_overs import TakeOvers
-from semel_runtime.participant.expiry_loop import ProducerExpiry
+from semel_runtime.cluster.controller_link import ClusterLink, Identity
+from semel_runtime.cluster.metadata_image import ServiceRole
+from semel_runtime.cluster.volume_admission import Admission, check_registered
+from semel_runtime.moving.take_over_loop import TakeOvers
 from semel_runtime.participant.inquiry_loop import InquiryLoop
-from semel_runtime.participant.listing import OpenTransactionLister
+from semel_runtime.participant.open_transactions import OpenTransactionLister
+from semel_runtime.participant.producer_expiry_loop import ProducerExpiry
 from semel_runtime.runner import Runner
 
 
@@ -77,7 +78,7 @@ class GroupApp:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Finish what was decided."""
+        """Complete the decided outcomes."""
         await self._stack.aclose()
 
     async def run(self) -> None:
@@ -111,25 +112,25 @@ class GroupApp:
             random=environment.random,
             options=settings.inquiry_options(),
         )
+        clock = environment.clock
         expiry = MemberExpiry(
-            runner,
-            machine,
-            sessions,
-            environment.clock,
-            session_timeout_ms=session_timeout_ms,
+            runner, machine, sessions, clock, session_timeout_ms=session_timeout_ms
         )
         taker = self._groups_taker(runner)
-        for part in (inquiries, sessions, expiry, taker):
+        heartbeat_interval_ms = settings.group_consumer_heartbeat_interval_ms
+        reconciling_interval_ms = settings.group_consumer_reconciling_heartbeat_interval_ms
+        free = FreePartitions(machine, heartbeat_interval_ms, reconciling_interval_ms)
+        for part in (inquiries, sessions, expiry, taker, free):
             runner.on_durable(part.on_durable)
         MembershipService(
             runner,
             machine,
             sessions,
+            free,
             environment.clock,
-            heartbeat_interval_ms=settings.group_consumer_heartbeat_interval_ms,
-            reconciling_heartbeat_interval_ms=(
-                settings.group_consumer_reconciling_heartbeat_interval_ms
-            ),
+            session_timeout_ms=session_timeout_ms,
+            heartbeat_interval_ms=heartbeat_interval_ms,
+            reconciling_heartbeat_interval_ms=reconciling_interval_ms,
         ).register(self.handlers)
         OffsetsService(runner, machine, inquiries, environment.clock).register(self.handlers)
         GroupAdminService(runner, machine).register(self.handlers)

@@ -4,17 +4,18 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from semel_group.lag import LagOptions
+from semel_group.loops.consumer_lag import LagOptions
 from semel_group.machine import GroupLimits
 from semel_runtime.config import Count
-from semel_runtime.participant.settings import ParticipantSettings
+from semel_runtime.participant.participant_settings import ParticipantSettings
 
 
 class GroupSettings(ParticipantSettings):
     """What a group coordinator needs to know."""
 
     group_consumer_session_timeout_ms: Count = 45_000
-    """How long a member may be silent before others get its partitions, in milliseconds."""
+    """How long a member may be silent before others get its partitions, in milliseconds. A process
+    that is killed and starts again waits for it, unless it has a group instance id."""
     group_consumer_heartbeat_interval_ms: Count = 5_000
     """How often members are asked to speak, in milliseconds."""
     group_consumer_reconciling_heartbeat_interval_ms: Count = 500

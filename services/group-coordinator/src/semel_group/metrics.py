@@ -1,12 +1,12 @@
-"""What Prometheus sees of a group coordinator: groups, who holds them up, and how far behind."""
+"""A group coordinator's metrics for Prometheus: groups, open transactions on them, and lag."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 
-from semel_group.lag import LagWatch, Position
+from semel_group.loops.consumer_lag import LagWatch, Position
 from semel_group.machine import GroupMachine
-from semel_group.machine.standing import GroupStanding
+from semel_group.machine.gauges import GroupStanding
 from semel_runtime.clock import Clock
 from semel_runtime.metrics import Metrics
 from semel_runtime.metrics.cluster import cluster_figures
@@ -56,11 +56,11 @@ def group_figures(groups: Sequence[GroupStanding], now_ms: int) -> Iterable[Metr
         "Age of the oldest of them; 0: there is none.",
         labels=_GROUP,
     )
-    for each in groups:
-        members.add_metric((each.group_id, each.state.name.lower()), each.members)
-        open_transactions.add_metric((each.group_id,), each.open_transactions)
-        age_s = 0 if each.oldest_ms is None else max(0, now_ms - each.oldest_ms) / 1000
-        oldest.add_metric((each.group_id,), age_s)
+    for group in groups:
+        members.add_metric((group.group_id, group.state.name.lower()), group.members)
+        open_transactions.add_metric((group.group_id,), group.open_transactions)
+        age_s = 0 if group.oldest_ms is None else max(0, now_ms - group.oldest_ms) / 1000
+        oldest.add_metric((group.group_id,), age_s)
     yield members
     yield open_transactions
     yield oldest

@@ -1,16 +1,16 @@
 """`semel recover group-coordinator`: makes its older or empty volume fit to serve.
 
-Groups stand where they stood when the copy was made, and nobody can know better: their consumers
-read again what they have read since. Members join again, under epochs that nobody had.
+The positions of groups are those of the copy, and no other source knows better: their consumers
+read later records again. Members join again, under epochs that no member had.
 """
 
 from functools import partial
 from pathlib import Path
 
+from semel_group.journal import GroupSerde
 from semel_group.machine import GroupLimits, GroupMachine
 from semel_group.machine.records import Record
-from semel_group.serde import GroupSerde
-from semel_runtime.cluster.image import ClusterImage
+from semel_runtime.cluster.metadata_image import ClusterImage
 from semel_runtime.recovery import Recovered, Recovery, recover_volume
 from semel_runtime.runner import Runner
 

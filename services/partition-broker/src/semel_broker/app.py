@@ -10,38 +10,38 @@ import structlog
 
 from semel_broker.compaction.compactor import Compactor
 from semel_broker.config import BrokerSettings
-from semel_broker.counting import RecordCounter
-from semel_broker.damage import DamageReports
-from semel_broker.deleting import RecordDeleter
-from semel_broker.fetching import Fetcher
-from semel_broker.handing_over import LogGiver
-from semel_broker.inquiry import BrokerInquirer
-from semel_broker.log_reader import LogReader
+from semel_broker.journal.record_serde import BrokerSerde
+from semel_broker.loops.inquiry import BrokerInquirer
+from semel_broker.loops.purge import Purger
+from semel_broker.loops.retention import RetentionLoop
+from semel_broker.loops.scrub import Scrubber
+from semel_broker.loops.take_over import LogTaker
 from semel_broker.machine import BrokerMachine
 from semel_broker.machine.records import Record
-from semel_broker.offsets import OffsetLister
-from semel_broker.opening import PayloadOpener
-from semel_broker.producers import ProducerDescriber
-from semel_broker.purge import Purger
-from semel_broker.retention import RetentionLoop
-from semel_broker.scrubbing import Scrubber
-from semel_broker.serde import BrokerSerde
-from semel_broker.service import bind
-from semel_broker.tail import TailStore
-from semel_broker.taking_over import LogTaker
-from semel_broker.verified import VerifiedStore
-from semel_broker.waiters import Waiters
-from semel_broker.writer import BrokerWriter
+from semel_broker.rpc.broker_service import bind
+from semel_broker.rpc.count_records import RecordCounter
+from semel_broker.rpc.delete_records import RecordDeleter
+from semel_broker.rpc.describe_producers import ProducerDescriber
+from semel_broker.rpc.fetch import Fetcher
+from semel_broker.rpc.fetch_waiters import Waiters
+from semel_broker.rpc.hand_over_log import LogGiver
+from semel_broker.rpc.list_offsets import OffsetLister
+from semel_broker.rpc.produce import BrokerWriter
+from semel_broker.storage.damage import DamageReports
+from semel_broker.storage.log_reader import LogReader
+from semel_broker.storage.log_tail import TailStore
+from semel_broker.storage.opened_payloads import PayloadOpener
+from semel_broker.storage.verified_store import VerifiedStore
 from semel_common.ids import TopicPartition
-from semel_runtime.access.guarding import guard_of
+from semel_runtime.access.guard_setup import guard_of
 from semel_runtime.app import Environment, link_to_controller, open_runner
-from semel_runtime.cluster.admission import Admission, check_registered
-from semel_runtime.cluster.image import ClusterImage, ServiceRole
-from semel_runtime.cluster.link import ClusterLink, Identity
-from semel_runtime.moving.take_overs import TakeOvers
-from semel_runtime.participant.expiry_loop import ProducerExpiry
+from semel_runtime.cluster.controller_link import ClusterLink, Identity
+from semel_runtime.cluster.metadata_image import ClusterImage, ServiceRole
+from semel_runtime.cluster.volume_admission import Admission, check_registered
+from semel_runtime.moving.take_over_loop import TakeOvers
 from semel_runtime.participant.inquiry_loop import InquiryLoop
-from semel_runtime.participant.listing import OpenTransactionLister
+from semel_runtime.participant.open_transactions import OpenTransactionLister
+from semel_runtime.participant.producer_expiry_loop import ProducerExpiry
 from semel_runtime.runner import Runner
 
 log = structlog.get_logger(__name__)
@@ -97,7 +97,7 @@ class BrokerApp:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Finish what was decided."""
+        """Complete the decided outcomes."""
         self.drain()
         await self._stack.aclose()
 

@@ -4,14 +4,14 @@ from typing import Annotated
 
 from pydantic import Field
 
-from semel_broker.arrivals import ProduceLimits
 from semel_broker.compaction.compactor import CompactorOptions
 from semel_broker.compaction.keys import KEY_BYTES
-from semel_broker.fetching import FetchLimits
+from semel_broker.loops.scrub import ScrubOptions
 from semel_broker.machine import LogLimits
-from semel_broker.scrubbing import ScrubOptions
+from semel_broker.rpc.fetch import FetchLimits
+from semel_broker.rpc.request_batches import ProduceLimits
 from semel_runtime.config import Count
-from semel_runtime.participant.settings import ParticipantSettings
+from semel_runtime.participant.participant_settings import ParticipantSettings
 
 
 class BrokerSettings(ParticipantSettings):
@@ -27,7 +27,9 @@ class BrokerSettings(ParticipantSettings):
     """The most that all Fetch calls together may have read while they are not answered, in bytes;
     past it, none waits for more, and new ones are refused."""
     log_tail_cache_bytes: Annotated[int, Field(ge=0)] = 32 << 20
-    """The memory for what was just written, in bytes: who follows a log reads it from there."""
+    """The memory for the newest batches, in bytes: a reader that follows a log reads them from
+    there.
+    """
     partition_producers_max: Count = 1_000_000
     """Producer ids that one partition remembers; past it, new ones are refused."""
     partition_open_transactions_max: Count = 100_000

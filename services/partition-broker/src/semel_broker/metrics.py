@@ -1,14 +1,14 @@
-"""What Prometheus sees of a broker: its partitions, who holds their readers up, and its reads."""
+"""A broker's metrics for Prometheus: partitions, holders of stable offsets, and reads."""
 
 from collections.abc import Callable, Iterable, Sequence
 
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 
-from semel_broker.damage import DamageReports
-from semel_broker.fetching import Fetcher
 from semel_broker.machine import BrokerMachine
-from semel_broker.machine.standing import PartitionStanding
-from semel_broker.waiters import Waiters
+from semel_broker.machine.gauges import PartitionStanding
+from semel_broker.rpc.fetch import Fetcher
+from semel_broker.rpc.fetch_waiters import Waiters
+from semel_broker.storage.damage import DamageReports
 from semel_runtime.clock import Clock
 from semel_runtime.metrics import Metrics
 from semel_runtime.metrics.cluster import cluster_figures
@@ -94,8 +94,8 @@ def partition_figures(partitions: Sequence[PartitionStanding], now_ms: int) -> I
     """Show the partitions that are led here."""
     for name, meaning, value in _OF_A_PARTITION:
         family = GaugeMetricFamily(name, meaning, labels=_PARTITION)
-        for each in partitions:
-            family.add_metric((each.topic, str(each.partition)), value(each))
+        for partition in partitions:
+            family.add_metric((partition.topic, str(partition.partition)), value(partition))
         yield family
     held = GaugeMetricFamily(
         "semel_partition_lso_held_seconds",
@@ -103,9 +103,9 @@ def partition_figures(partitions: Sequence[PartitionStanding], now_ms: int) -> I
         " partitions where a transaction is open.",
         labels=(*_PARTITION, "producer_id", "producer_epoch"),
     )
-    for each in partitions:
-        if each.holder is not None:
-            producer = (str(each.holder.producer_id), str(each.holder.producer_epoch))
-            age_s = max(0, now_ms - each.holder.start_ms) / 1000
-            held.add_metric((each.topic, str(each.partition), *producer), age_s)
+    for partition in partitions:
+        if partition.holder is not None:
+            producer = (str(partition.holder.producer_id), str(partition.holder.producer_epoch))
+            age_s = max(0, now_ms - partition.holder.start_ms) / 1000
+            held.add_metric((partition.topic, str(partition.partition), *producer), age_s)
     yield held

@@ -3,21 +3,21 @@
 from functools import partial
 from pathlib import Path
 
-from semel_broker.arrivals import ProduceLimits
+from semel_broker.journal.record_serde import BrokerSerde
 from semel_broker.machine import BrokerMachine, LogLimits
 from semel_broker.machine.records import Record
-from semel_broker.serde import BrokerSerde
-from semel_broker.waiters import Waiters
-from semel_broker.writer import BrokerWriter
+from semel_broker.rpc.fetch_waiters import Waiters
+from semel_broker.rpc.produce import BrokerWriter
+from semel_broker.rpc.request_batches import ProduceLimits
 from semel_common.errors import SemelError
 from semel_runtime.clock import SystemClock
-from semel_runtime.cluster.image import ClusterImage
+from semel_runtime.cluster.metadata_image import ClusterImage
 from semel_runtime.recovery import Recovered, Recovery, recover_volume
 from semel_runtime.runner import Runner
 
 
 async def recover(folder: Path, recovery: Recovery, image: ClusterImage) -> Recovered:
-    """Abort what is open, and let every log go on above all offsets that were ever given.
+    """Abort open transactions, and let every log go on above all offsets that were ever given.
 
     Raises what ``recover_volume`` and ``ClusterCopy.update`` raise.
     """

@@ -1,4 +1,4 @@
-"""Any log, compacted at any time by any number of steps: no reader can tell by what it knows."""
+"""Any log, compacted at any time by any number of steps: no reader can tell the difference."""
 
 from compaction_harness import OPENED_MAX_BYTES, RETENTION_MS, Log, Reader, Write, state_of
 from hypothesis import settings
@@ -59,7 +59,7 @@ class CompactedLog(RuleBasedStateMachine):
     def let_time_pass(self, ms: int) -> None:
         self.log.now_ms += ms
         since = self.log.now_ms - RETENTION_MS
-        self.readers = [each for each in self.readers if each.started_ms > since]
+        self.readers = [reader for reader in self.readers if reader.started_ms > since]
 
     # -- passes --------------------------------------------------------------------------------
 
@@ -123,7 +123,7 @@ class CompactedLog(RuleBasedStateMachine):
             assert set(at_the_end.held) <= set(self.log.open)
 
     def teardown(self) -> None:
-        """In the end nothing is left that nobody needs."""
+        """In the end no useless record is left."""
         for producer_id, _ in list(self.log.open):
             self.log.end(producer_id, commit=True)
         for _ in range(3):
@@ -136,8 +136,8 @@ class CompactedLog(RuleBasedStateMachine):
             values = {each.key: each.value for each in left}
             assert values == state_of(self.log.committed(original=True))
             assert len(left) == len(values)
-            for each in self.log.batches():
-                assert self.log.visible(each) or self.log.ends_what_is_left(each)
+            for batch in self.log.batches():
+                assert self.log.visible(batch) or self.log.ends_what_is_left(batch)
 
 
 TestCompactedLog = CompactedLog.TestCase

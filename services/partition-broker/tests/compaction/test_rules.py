@@ -1,11 +1,11 @@
-"""What a pass keeps and what it takes, rule by rule."""
+"""The records that a pass keeps and removes, rule by rule."""
 
 import pytest
 from compaction_harness import DAMAGE, OPENED_MAX_BYTES, RETENTION_MS, Log, Reader, Write, state_of
 
 from semel.common.v1.records_pb2 import Codec
-from semel_broker.stored import read_batch
-from semel_common.batches import check_crc
+from semel_broker.storage.stored_batches import read_batch
+from semel_common.record_batches.batches import check_crc
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def values(log: Log) -> list[bytes | None]:
 
 def offsets(log: Log) -> list[int]:
     """Return the base offsets of the batches that are left."""
-    return [each.base_offset for each in log.batches()]
+    return [batch.base_offset for batch in log.batches()]
 
 
 # -- records --------------------------------------------------------------------------------------
@@ -39,7 +39,7 @@ def test_of_each_key_the_newest_record_stays_at_its_offset(log: Log) -> None:
         (4, b"c", b"1"),
     ]
     assert offsets(log) == [0, 3, 4]
-    assert [each.record_count for each in log.batches()] == [3, 1, 1]
+    assert [batch.record_count for batch in log.batches()] == [3, 1, 1]
     assert log.records_left == 3
 
 
@@ -67,7 +67,7 @@ def test_the_time_of_a_batch_is_that_of_the_newest_record_left(log: Log) -> None
 
     log.compact()
 
-    assert [each.max_timestamp_ms for each in log.batches()] == [1_000_000, 1_000_000]
+    assert [batch.max_timestamp_ms for batch in log.batches()] == [1_000_000, 1_000_000]
 
 
 def test_a_log_without_anything_to_take_stays_as_it_is(log: Log) -> None:

@@ -1,4 +1,4 @@
-"""Which logs are to be compacted, and what the machine forgets after a pass."""
+"""The logs that need compaction, and the state that the machine forgets after a pass."""
 
 import pytest
 from broker_harness import (
@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from semel_broker.machine.compaction import CompactionPlan
 from semel_broker.machine.records import LogCompacted
-from semel_runtime.cluster.image import ClusterImage
+from semel_runtime.cluster.metadata_image import ClusterImage
 
 
 def table(version: int = 2, **options: str) -> ClusterImage:
@@ -159,7 +159,7 @@ def test_retention_by_size_counts_what_compaction_has_left(broker: BrokerHarness
 
     compacted(broker, 3, 2, size_bytes_left=450)
 
-    assert [each.size_bytes for each in segments] == [150, 150, 150, 500]
+    assert [segment.size_bytes for segment in segments] == [150, 150, 150, 500]
     assert segments.total_bytes == 950
     broker.retain()
     assert broker.plan().log_start_offset == 0

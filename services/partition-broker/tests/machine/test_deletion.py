@@ -1,4 +1,4 @@
-"""What is cut off at the start of a log: by age, by size, by DeleteRecords; never what is open."""
+"""Deletion at the start of a log: by age, by size, by DeleteRecords; never an open transaction."""
 
 import pytest
 from broker_harness import (
@@ -157,7 +157,7 @@ def test_segments_survive_a_restart(broker: BrokerHarness) -> None:
         assert entities(machine) == broker.entities()
         broker.machine = machine
         (log,) = [log for log in machine._logs if log.log_id == 0]
-        assert [each.base_offset for each in log.segments] == [2, 3, 4]
+        assert [segment.base_offset for segment in log.segments] == [2, 3, 4]
         assert log.segments.total_bytes == 3 * 1_024
 
 
@@ -240,12 +240,22 @@ def test_how_large_a_batch_may_be_is_its_topics_to_say(broker: BrokerHarness) ->
     large = header(producer_id=PLAIN, size_bytes=1_048_589)
     with pytest.raises(MessageTooLargeError) as caught:
         broker.produce(large)
-    assert caught.value.details == {"message_max_bytes": "1048588"}
+    assert caught.value.details == {"message_max_bytes": "1048588", "size_bytes": "1048589"}
     broker.configure(max_message_bytes=1_048_589)
     broker.produce(large)
     broker.configure(max_message_bytes=2_000)
     with pytest.raises(MessageTooLargeError, match="payload of 2001 bytes is over 2000"):
         broker.produce(header(producer_id=PLAIN, size_bytes=2_001))
+
+
+def test_a_repeat_is_one_also_when_its_topic_takes_no_such_batch_any_more(
+    broker: BrokerHarness,
+) -> None:
+    large = header(producer_id=OTHER, transactional=False, size_bytes=2_001)
+    stored = broker.produce(large)
+    broker.configure(max_message_bytes=2_000)
+    assert broker.produce(large).base_offset == stored.base_offset
+    assert broker.end_offset == 1
 
 
 def broker_position(before: int) -> DeletePosition:

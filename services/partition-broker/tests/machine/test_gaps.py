@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from semel_broker.machine import compaction
 from semel_broker.machine.gaps import NO_GAPS, first_break, gaps_above, is_allowed, with_gap
-from semel_broker.machine.log import PartitionLog
+from semel_broker.machine.partition_log import PartitionLog
 from semel_broker.machine.records import (
     LogCompacted,
     LogEndMoved,
@@ -14,7 +14,7 @@ from semel_broker.machine.records import (
     LogTakenOver,
     OffsetRange,
 )
-from semel_runtime.journal.base import StoredBatch
+from semel_runtime.journal.contract import StoredBatch
 
 STATE = LogState(
     log_id=1,

@@ -6,7 +6,7 @@ from broker_harness import OTHER, PLAIN, PRODUCER, BrokerHarness, image, topic
 from semel_broker.machine import LogLimits
 from semel_common.errors import InvalidProducerEpochError, OutOfOrderSequenceNumberError
 from semel_common.ids import TopicPartition
-from semel_runtime.participant.expiry import IdleProducer
+from semel_runtime.participant.producer_expiry import IdleProducer
 
 DAY_MS = 86_400_000
 

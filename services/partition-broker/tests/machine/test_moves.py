@@ -34,7 +34,7 @@ from semel_common.errors import (
     TransactionCoordinatorFencedError,
 )
 from semel_common.ids import TopicPartition
-from semel_runtime.cluster.image import PartitionLeader
+from semel_runtime.cluster.metadata_image import PartitionLeader
 
 PARTITION = TopicPartition(ORDERS, 0)
 
@@ -215,12 +215,12 @@ def test_a_move_that_is_given_up_leaves_everything_as_it_was(brokers: TwoBrokers
     brokers.give_up()
     assert brokers.old.append(sequence=1) == 1
     assert brokers.new.run(brokers.new.machine.copies()) == []
-    assert [each for each in brokers.new.entities() if isinstance(each, LogState)] == []
+    assert [entity for entity in brokers.new.entities() if isinstance(entity, LogState)] == []
     with pytest.raises(FencedLeaderEpochError):
         brokers.new.run(brokers.new.machine.log_copied(copy, (), 5))
     with pytest.raises(NotLeaderOrFollowerError):
         brokers.old.run(brokers.old.machine.hand_over_log(copy.move))
-    assert [type(each) for each in before] == [type(each) for each in brokers.old.entities()]
+    assert [type(each) for each in before] == [type(entity) for entity in brokers.old.entities()]
 
 
 def test_a_move_that_begins_again_copies_again(brokers: TwoBrokers) -> None:
@@ -347,11 +347,11 @@ def test_after_any_history_the_new_leader_knows_what_the_old_one_knew() -> None:
         (log,) = brokers.new.machine._logs
         known = [replace(each, log_id=0) for each in list(log.snapshot())[1:]]
         expected = [
-            replace(each, last_timestamp_ms=brokers.new.now_ms)
-            if isinstance(each, ProducerState)
-            else each
-            for each in state.entities[1:]
-            if hasattr(each, "log_id")
+            replace(entity, last_timestamp_ms=brokers.new.now_ms)
+            if isinstance(entity, ProducerState)
+            else entity
+            for entity in state.entities[1:]
+            if hasattr(entity, "log_id")
         ]
         key = repr
         assert sorted(known, key=key) == sorted(expected, key=key), f"seed {seed}"

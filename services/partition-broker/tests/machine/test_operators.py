@@ -1,9 +1,9 @@
-"""What operators ask a broker's machine: what is open, who writes, who holds the LSO."""
+"""A broker's machine as operators see it: open transactions, producers, holders of the LSO."""
 
 import pytest
 from broker_harness import ORDERS, OTHER, PRODUCER, BrokerHarness
 
-from semel_broker.machine.describe import PartitionProducers
+from semel_broker.machine.descriptions import PartitionProducers
 from semel_common.errors import NotLeaderOrFollowerError
 from semel_common.ids import TopicPartition, producer_id_of
 from semel_runtime.participant.inquiry import OpenSince, OpenTransactionAt
@@ -49,12 +49,12 @@ def test_the_holder_of_the_last_stable_offset_comes_first(broker: BrokerHarness)
     broker.append(producer_id=PRODUCER)
     found = described(broker)
     assert (found.last_stable_offset, found.high_watermark, found.producer_count) == (1, 3, 3)
-    assert [each.state.producer_id for each in found.producers] == [OTHER, PRODUCER, THIRD]
+    assert [producer.state.producer_id for producer in found.producers] == [OTHER, PRODUCER, THIRD]
     (held,) = found.producers[0].open_transactions
     assert (held.first_offset, held.start_ms) == (1, broker.now_ms - 1)
     broker.commit(producer_id=OTHER)
     found = described(broker)
-    assert [each.state.producer_id for each in found.producers] == [PRODUCER, OTHER, THIRD]
+    assert [producer.state.producer_id for producer in found.producers] == [PRODUCER, OTHER, THIRD]
     assert described(broker, limit=1).producers == found.producers[:1]
 
 

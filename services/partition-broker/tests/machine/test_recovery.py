@@ -13,11 +13,11 @@ from broker_harness import (
 )
 from msgspec.structs import replace
 
+from semel_broker.journal.record_serde import BrokerSerde
 from semel_broker.machine.records import LogEndMoved
 from semel_broker.machine.recovery import RaisedLogs
-from semel_broker.serde import BrokerSerde
 from semel_common.errors import InvalidProducerEpochError, InvalidRequestError
-from semel_runtime.cluster.image import ClusterImage, PartitionLeader
+from semel_runtime.cluster.metadata_image import ClusterImage, PartitionLeader
 
 FLOOR = 1 << 50
 ORDERS_TOPIC = topic("orders", BROKER_ID, BROKER_ID, OTHER_BROKER_ID)

@@ -21,9 +21,9 @@ from broker_harness import (
 from hypothesis import given
 from hypothesis import strategies as st
 
+from semel_broker.journal.record_serde import BrokerSerde
 from semel_broker.machine import BrokerMachine, LogLimits
 from semel_broker.machine.records import LogCompacted, MarkerAppended
-from semel_broker.serde import BrokerSerde
 from semel_common.errors import (
     OutOfOrderSequenceNumberError,
     SemelError,

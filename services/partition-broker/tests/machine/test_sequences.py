@@ -5,7 +5,7 @@ from broker_harness import OTHER, PLAIN, PRODUCER, BrokerHarness, at, header, ou
 from msgspec.structs import replace
 
 from semel_broker.machine import LogLimits
-from semel_broker.machine.producer import repeated, unknown
+from semel_broker.machine.producer_state import repeated, unknown
 from semel_broker.machine.records import AppendedBatch, BatchAppended
 from semel_broker.machine.values import PartitionName, ProducePartition
 from semel_common.errors import (
@@ -18,7 +18,7 @@ from semel_common.errors import (
     ThrottlingQuotaExceededError,
 )
 from semel_common.ids import producer_id_of
-from semel_common.sequences import SEQUENCES
+from semel_common.record_batches.sequence_numbers import SEQUENCES
 
 
 @pytest.fixture
@@ -112,8 +112,13 @@ def test_c135_a_new_epoch_begins_at_sequence_zero(broker: BrokerHarness) -> None
 
 
 def test_c135_an_unknown_producer_begins_at_sequence_zero(broker: BrokerHarness) -> None:
-    with pytest.raises(OutOfOrderSequenceNumberError):
+    with pytest.raises(OutOfOrderSequenceNumberError) as caught:
         broker.append(sequence=1)
+    assert caught.value.details == {
+        "base_sequence": "1",
+        "expected_sequence": "0",
+        "producer_id_expiration_ms": "86400000",
+    }
 
 
 def test_a_batch_of_an_older_epoch_is_no_repeat(broker: BrokerHarness) -> None:

@@ -26,8 +26,8 @@ from compacted_topic import (
 from semel.broker.v1 import broker_pb2 as wire
 from semel.common.v1.participants_pb2 import TransactionResult
 from semel.common.v1.records_pb2 import RecordBatch
-from semel_common.batches import checksum
 from semel_common.error_codes import ErrorCode
+from semel_common.record_batches.batches import checksum
 from semel_runtime.testing.clock import ManualClock
 from semel_runtime.testing.volume import MemoryVolume
 
@@ -90,7 +90,7 @@ async def test_plain_records_are_read_over_gaps(broker: Broker) -> None:
 
     result = await broker.fetch(plain=True)
 
-    assert [(each.offset, each.key) for each in result.records] == [
+    assert [(record.offset, record.key) for record in result.records] == [
         (2, b"a"),
         (3, b"c"),
         (7, b"b"),

@@ -18,13 +18,13 @@ from compacted_topic import coordinators, keyed, records_of, table, write_some
 
 from semel.broker.v1 import broker_pb2 as wire
 from semel.common.v1.records_pb2 import RecordBatch, Records
-from semel_broker import counting
-from semel_common.batches import checksum
+from semel_broker.rpc import count_records
 from semel_common.error_codes import ErrorCode
 from semel_common.errors import InvalidRequestError
+from semel_common.record_batches.batches import checksum
 from semel_common.wire.methods import COUNT_RECORDS
-from semel_runtime.journal.base import StoredBatch
-from semel_runtime.journal.errors import JournalError
+from semel_runtime.journal.contract import StoredBatch
+from semel_runtime.journal.journal_errors import JournalError
 from semel_runtime.testing.volume import MemoryVolume
 
 
@@ -62,7 +62,7 @@ async def test_counting_begins_within_a_batch_and_ends_with_the_log(broker: Brok
 async def test_a_call_looks_at_a_bounded_number_of_batches(
     broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counting, "_BATCHES_PER_CALL", 2)
+    monkeypatch.setattr(count_records, "_BATCHES_PER_CALL", 2)
     for _ in range(5):
         await broker.produce(plain(b"a", b"b"))
     counted, at, calls = 0, 0, 0
@@ -121,7 +121,7 @@ def test_what_compaction_has_left_of_a_batch_is_counted_by_its_payload(
         header=RecordBatch(record_count=5).SerializeToString(),
         payload=records.SerializeToString(),
     )
-    assert counting._records_from(stored, offset) == count
+    assert count_records._records_from(stored, offset) == count
 
 
 async def test_a_batch_that_cannot_be_opened_counts_as_a_whole(volume: MemoryVolume) -> None:
@@ -141,8 +141,8 @@ async def test_a_batch_that_cannot_be_opened_counts_as_a_whole(volume: MemoryVol
 async def test_a_call_opens_few_payloads(
     volume: MemoryVolume, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counting, "_BATCHES_PER_CALL", 2 * counting._OPENED_COST)
-    monkeypatch.setattr(counting, "_OPENED_BYTES_PER_STEP", 1)
+    monkeypatch.setattr(count_records, "_BATCHES_PER_CALL", 2 * count_records._OPENED_COST)
+    monkeypatch.setattr(count_records, "_OPENED_BYTES_PER_STEP", 1)
     async with serving(volume, coordinators=coordinators()) as broker:
         for _ in range(5):
             await broker.produce(keyed((b"k", b"v")))

@@ -9,14 +9,14 @@ from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from semel.broker.v1 import moves_pb2 as moves
-from semel_broker.integrity import what_is_wrong
+from semel_broker.loops.take_over import _check, _placed
 from semel_broker.machine.moves import Copy, Move
-from semel_broker.stored import seal_batch
-from semel_broker.taking_over import _check, _placed
+from semel_broker.storage.batch_integrity import what_is_wrong
+from semel_broker.storage.stored_batches import seal_batch
 from semel_common.error_codes import ErrorCode
 from semel_common.errors import CorruptMessageError
 from semel_common.ids import TopicPartition
-from semel_runtime.journal.base import StoredBatch
+from semel_runtime.journal.contract import StoredBatch
 from semel_runtime.testing.volume import MemoryVolume
 
 CORRUPT = ErrorCode.CORRUPT_MESSAGE
@@ -116,7 +116,7 @@ async def test_damage_is_logged_once_for_each_place(volume: MemoryVolume) -> Non
         with capture_logs() as logs:
             for _ in range(3):
                 await broker.fetch(4)
-        (found,) = [each for each in logs if each["log_level"] == "error"]
+        (found,) = [log for log in logs if log["log_level"] == "error"]
         assert (found["event"], found["file"], found["offset"]) == ("damage found", "memory", 4)
 
 

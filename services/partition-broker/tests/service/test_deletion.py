@@ -18,13 +18,13 @@ from broker_service import (
 )
 
 from semel.broker.v1 import broker_pb2 as wire
+from semel_broker.loops.purge import Purger
 from semel_broker.machine.records import LogStartMoved
-from semel_broker.purge import Purger
-from semel_common.batches import checksum
 from semel_common.error_codes import ErrorCode
 from semel_common.errors import InvalidRequestError, ThrottlingQuotaExceededError
+from semel_common.record_batches.batches import checksum
 from semel_common.wire.methods import DELETE_RECORDS
-from semel_runtime.journal.base import StoredBatch
+from semel_runtime.journal.contract import StoredBatch
 from semel_runtime.testing.journal import MemoryBatchStore, MemoryJournal
 from semel_runtime.testing.network import MemoryNetwork
 from semel_runtime.testing.virtual_time import after, in_virtual_time
@@ -32,7 +32,7 @@ from semel_runtime.testing.volume import MemoryVolume
 
 
 def stored(volume: MemoryVolume, log_id: int = 0) -> list[int]:
-    """Return the base offsets of what is in the store."""
+    """Return the base offsets of the stored batches."""
     return [each.base_offset for each in volume.content.batches.get(log_id, [])]
 
 
@@ -210,7 +210,7 @@ async def test_a_topic_that_comes_is_no_reason_to_look_through_all() -> None:
 
 
 class HeldStore(MemoryBatchStore):
-    """A store whose reads wait until they are let go, and then see what is left."""
+    """A store whose reads wait until they are let go, and then see the rest."""
 
     def __init__(self, journal: MemoryJournal) -> None:
         super().__init__(journal)
@@ -218,7 +218,7 @@ class HeldStore(MemoryBatchStore):
         self.go = asyncio.Event()
         self.go.set()
         self.late = False
-        """Whether reads find what was there when they were let go, not when they began."""
+        """Whether reads find the batches of the moment of their release, not of their start."""
 
     async def read(
         self, partition: int, offset: int, *, max_bytes: int, upto: int

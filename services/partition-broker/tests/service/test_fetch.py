@@ -20,16 +20,22 @@ from broker_service import (
 
 from semel.broker.v1 import broker_pb2 as wire
 from semel.common.v1.records_pb2 import ControlRecord, Header, Record
-from semel_common.batches import Columns, check_crc, checksum, decode_records, encode_records
 from semel_common.error_codes import ErrorCode
 from semel_common.errors import InvalidRequestError, ThrottlingQuotaExceededError
-from semel_common.payload_limits import OPENED_MAX_BYTES
+from semel_common.record_batches.batches import (
+    Columns,
+    check_crc,
+    checksum,
+    decode_records,
+    encode_records,
+)
+from semel_common.record_batches.payload_limits import OPENED_MAX_BYTES
 from semel_common.wire.methods import FETCH
 from semel_common.wire.status import from_value
-from semel_runtime.journal.base import BATCH_MEMORY_BYTES
-from semel_runtime.journal.errors import JournalError
+from semel_runtime.authentication.principal import Origin
+from semel_runtime.journal.contract import BATCH_MEMORY_BYTES
+from semel_runtime.journal.journal_errors import JournalError
 from semel_runtime.server.calls import Call, Written
-from semel_runtime.server.principal import Origin
 from semel_runtime.testing.virtual_time import after, in_virtual_time
 from semel_runtime.testing.volume import MemoryVolume
 
@@ -149,8 +155,8 @@ async def test_all_partitions_of_a_call_share_its_bound(broker: Broker) -> None:
         ],
     )
     results = (await broker.call(FETCH, request)).partitions
-    assert [len(each.batches) for each in results] == [1, 1, 0]
-    assert [each.next_offset for each in results] == [1, 1, 0]
+    assert [len(result.batches) for result in results] == [1, 1, 0]
+    assert [result.next_offset for result in results] == [1, 1, 0]
 
 
 async def test_the_brokers_own_bound_holds_for_every_call(volume: MemoryVolume) -> None:
@@ -326,14 +332,14 @@ async def test_plain_records_have_offsets_and_all_fields(broker: Broker) -> None
 
 async def test_plain_records_begin_at_the_offset_that_was_asked_for(broker: Broker) -> None:
     await broker.produce(plain(b"one", b"two", b"three"))
-    assert [each.value for each in (await broker.fetch(2, plain=True)).records] == [b"three"]
+    assert [record.value for record in (await broker.fetch(2, plain=True)).records] == [b"three"]
 
 
 async def test_uncommitted_plain_reads_pass_over_markers(broker: Broker) -> None:
     await broker.produce(batch(b"one"))
     await broker.end(COMMIT)
     result = await broker.fetch(plain=True, isolation=READ_UNCOMMITTED)
-    assert [each.value for each in result.records] == [b"one"]
+    assert [record.value for record in result.records] == [b"one"]
     assert result.next_offset == 2
 
 
@@ -344,7 +350,7 @@ async def test_a_batch_that_cannot_be_opened_stops_plain_reads_only_there(broker
     await broker.produce(plain(b"one"))
     await broker.produce(broken)
     first = await broker.fetch(plain=True, max_wait_ms=60_000, min_bytes=1 << 20)
-    assert [each.value for each in first.records] == [b"one"]
+    assert [record.value for record in first.records] == [b"one"]
     assert first.next_offset == 1
     second = await broker.fetch(first.next_offset, plain=True)
     assert code(second) == ErrorCode.CORRUPT_MESSAGE
@@ -362,7 +368,7 @@ async def test_plain_records_are_bounded_by_what_they_take_when_opened(broker: B
     while len(read) < 40:
         result = await broker.fetch(next_offset, plain=True, max_bytes=1 << 20)
         assert result.ByteSize() < 1_200_000
-        read += [each.value.rstrip() for each in result.records]
+        read += [record.value.rstrip() for record in result.records]
         next_offset, answers = result.next_offset, answers + 1
     assert read == [b"%d" % n for n in range(40)]
     assert answers == 4
@@ -380,7 +386,7 @@ async def test_a_batch_that_grows_too_large_when_opened_is_no_plain_record(broke
     place = {"topic": "orders", "partition": "0", "offset": "1", "next_offset": "2"}
     assert place.items() <= from_value(refused.error).details.items()
     skipped = await broker.fetch(2, plain=True)
-    assert [each.value for each in skipped.records] == [b"three"]
+    assert [record.value for record in skipped.records] == [b"three"]
     assert len((await broker.fetch(1)).batches) == 2
 
 
@@ -393,7 +399,7 @@ async def test_plain_records_of_a_compacted_batch_have_their_own_offsets(broker:
     kept.crc32c = checksum(kept, kept.payload)
     await broker.produce(kept)
     result = await broker.fetch(2, plain=True)
-    assert [(each.offset, each.value) for each in result.records] == [(3, b"d")]
+    assert [(record.offset, record.value) for record in result.records] == [(3, b"d")]
     assert result.next_offset == 5
 
 

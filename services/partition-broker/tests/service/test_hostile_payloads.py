@@ -8,13 +8,13 @@ from compacted_topic import coordinators, keyed
 
 from semel.broker.v1 import broker_pb2 as wire
 from semel.common.v1.records_pb2 import Codec
-from semel_broker.opening import PayloadOpener, opens_to
-from semel_broker.stored import seal_batch
-from semel_common.batches import checksum
+from semel_broker.storage.opened_payloads import PayloadOpener, opens_to
+from semel_broker.storage.stored_batches import seal_batch
 from semel_common.error_codes import ErrorCode
-from semel_common.payload_limits import HEADERS_PER_RECORD_MAX, OPENED_MAX_BYTES
+from semel_common.record_batches.batches import checksum
+from semel_common.record_batches.payload_limits import HEADERS_PER_RECORD_MAX, OPENED_MAX_BYTES
 from semel_common.wire.methods import PRODUCE
-from semel_runtime.offload import in_thread
+from semel_runtime.process.worker_threads import in_thread
 from semel_runtime.testing.payloads import header_bomb
 from semel_runtime.testing.volume import MemoryVolume
 
@@ -25,7 +25,7 @@ async def test_the_broker_stores_a_bomb_and_readers_are_told_how_to_go_on(broker
     await broker.produce(plain(b"behind"))
 
     before = await broker.fetch(plain=True)
-    assert ([each.value for each in before.records], before.next_offset) == ([b"before"], 1)
+    assert ([record.value for record in before.records], before.next_offset) == ([b"before"], 1)
     refused = await broker.fetch(1, plain=True)
     assert code(refused) == ErrorCode.MESSAGE_TOO_LARGE
     assert refused.error.message == (
@@ -33,8 +33,8 @@ async def test_the_broker_stores_a_bomb_and_readers_are_told_how_to_go_on(broker
         " go on at offset 2 to skip the batch"
     )
     behind = await broker.fetch(2, plain=True)
-    assert [each.value for each in behind.records] == [b"behind"]
-    assert [each.base_offset for each in (await broker.fetch()).batches] == [0, 1, 2]
+    assert [record.value for record in behind.records] == [b"behind"]
+    assert [batch.base_offset for batch in (await broker.fetch()).batches] == [0, 1, 2]
 
 
 async def test_a_search_and_a_count_go_by_the_header_of_a_bomb(broker: Broker) -> None:
@@ -75,7 +75,7 @@ async def test_compaction_keeps_a_bomb_and_goes_on(volume: MemoryVolume) -> None
         await broker.produce(keyed((b"a", b"new")))
         await broker.compact()
         result = await broker.fetch()
-        assert [each.base_offset for each in result.batches] == [0, 2]
+        assert [batch.base_offset for batch in result.batches] == [0, 2]
         assert (await broker.count_records()).record_count == 2
 
 
@@ -129,7 +129,7 @@ async def test_others_go_on_while_a_large_payload_is_opened() -> None:
 
     def work() -> None:
         loop.call_soon_threadsafe(polite.set)
-        asyncio.run_coroutine_threadsafe(polite.wait(), loop).result(timeout=10)
+        asyncio.run_coroutine_threadsafe(polite.wait(), loop).result(timeout=50)
         events.append("opened")
 
     await opener.run(stored, work)

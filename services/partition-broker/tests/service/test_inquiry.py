@@ -51,7 +51,7 @@ async def test_all_that_is_due_at_a_coordinator_goes_into_one_request(broker: Br
     assert asked.keys() == {PRODUCER, OTHER}
     for request in asked.values():
         assert request.cluster_id == CLUSTER_ID
-        named = [each.participant.topic_partition for each in request.inquiries]
+        named = [inquiry.participant.topic_partition for inquiry in request.inquiries]
         assert [(each.topic_id, each.partition) for each in named] == [(ORDERS, 0), (ORDERS, 1)]
 
 
@@ -85,7 +85,7 @@ async def test_an_older_epoch_is_asked_about_soon_after_a_newer_one_was_seen(
     broker.clock.advance(250)
     await broker.inquire()
     (request,) = broker.coordinators.inquiries
-    assert [each.producer_epoch for each in request.inquiries] == [0]
+    assert [inquiry.producer_epoch for inquiry in request.inquiries] == [0]
     assert (await broker.fetch()).last_stable_offset == 1
 
 

@@ -20,9 +20,9 @@ from compacted_topic import (
 
 from semel.broker.v1 import broker_pb2 as wire
 from semel.common.v1.records_pb2 import Codec, RecordBatch
-from semel_common.batches import Columns, checksum, seal
 from semel_common.error_codes import ErrorCode
-from semel_common.payload_limits import OPENED_MAX_BYTES
+from semel_common.record_batches.batches import Columns, checksum, seal
+from semel_common.record_batches.payload_limits import OPENED_MAX_BYTES
 from semel_runtime.testing.volume import MemoryVolume
 
 

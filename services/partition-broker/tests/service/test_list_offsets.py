@@ -17,13 +17,13 @@ from broker_service import (
 )
 
 from semel.broker.v1 import broker_pb2 as wire
-from semel_common.batches import checksum
 from semel_common.error_codes import ErrorCode
 from semel_common.errors import InvalidRequestError
-from semel_common.payload_limits import OPENED_MAX_BYTES
+from semel_common.record_batches.batches import checksum
+from semel_common.record_batches.payload_limits import OPENED_MAX_BYTES
 from semel_common.wire.methods import DELETE_RECORDS, LIST_OFFSETS
-from semel_runtime.journal.base import StoredBatch
-from semel_runtime.journal.errors import JournalError
+from semel_runtime.journal.contract import StoredBatch
+from semel_runtime.journal.journal_errors import JournalError
 from semel_runtime.testing.volume import MemoryVolume
 
 EARLIEST = wire.OFFSET_SPEC_EARLIEST
@@ -187,7 +187,7 @@ async def test_unknown_partitions_are_answered_one_by_one(broker: Broker) -> Non
         ]
     )
     results = (await broker.call(LIST_OFFSETS, request)).partitions
-    assert [code(each) for each in results] == [
+    assert [code(result) for result in results] == [
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
         None,

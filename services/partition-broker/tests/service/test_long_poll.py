@@ -82,7 +82,7 @@ async def test_one_append_wakes_all_who_wait_for_it(broker: Broker) -> None:
     await turns()
     assert broker.waiting == 2
     await broker.produce(plain(b"one"))
-    assert [len((await each).batches) for each in fetches] == [1, 1]
+    assert [len((await fetch).batches) for fetch in fetches] == [1, 1]
 
 
 async def test_appends_to_other_partitions_wake_nobody(broker: Broker) -> None:
@@ -118,7 +118,7 @@ async def test_a_fetch_that_has_all_it_has_room_for_does_not_wait(broker: Broker
 async def test_a_fetch_that_is_exactly_full_is_answered_as_soon_as_there_is_more(
     broker: Broker,
 ) -> None:
-    """It has no room for what it is woken by: waiting on would be turning round and round."""
+    """It has no room for the batch that wakes it: waiting on would be a busy loop."""
     await broker.produce(plain(bytes(1_000)))
     size = (await broker.fetch()).batches[0].ByteSize()
     for room in range(size - 40, size + 40):
@@ -156,7 +156,7 @@ async def test_any_of_several_partitions_wakes_a_fetch(broker: Broker) -> None:
     assert broker.waiting == 2
     await broker.produce(plain(b"one"), partition=1)
     results = (await fetch).partitions
-    assert [len(each.batches) for each in results] == [0, 1, 1]
+    assert [len(result.batches) for result in results] == [0, 1, 1]
     assert broker.waiting == 0
 
 

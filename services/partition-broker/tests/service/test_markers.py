@@ -26,7 +26,7 @@ from semel_common.errors import (
 )
 from semel_common.ids import producer_id_of
 from semel_common.wire.methods import BROKER_WRITE_TXN_MARKERS
-from semel_runtime.cluster.copy import ClusterCopy
+from semel_runtime.cluster.metadata_copy import ClusterCopy
 from semel_runtime.testing.virtual_time import after, in_virtual_time
 from semel_runtime.testing.volume import MemoryVolume
 
@@ -37,7 +37,9 @@ async def test_refused_participants_are_named_and_all_others_have_it(broker: Bro
     taken.participants.group_ids.append("billing")
     response = await broker.mark(taken, marker(ABORT, topic_id="id-gone", producer_id=OTHER))
     first, second = response.results
-    assert [(each.participant.topic_partition.partition, code(each)) for each in first.errors] == [
+    assert [
+        (error.participant.topic_partition.partition, code(error)) for error in first.errors
+    ] == [
         (2, ErrorCode.NOT_LEADER_OR_FOLLOWER),
         (7, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         (0, ErrorCode.INVALID_REQUEST),
@@ -53,7 +55,7 @@ async def test_more_markers_than_one_append_holds_are_all_written(broker: Broker
     producers = [producer_id_of(3, number) for number in range(1, 1_201)]
     for producer_id in producers:
         await broker.produce(batch(b"one", producer_id=producer_id))
-    response = await broker.mark(*(marker(COMMIT, producer_id=each) for each in producers))
+    response = await broker.mark(*(marker(COMMIT, producer_id=producer) for producer in producers))
     assert not any(each.errors for each in response.results)
     result = await broker.fetch(isolation=READ_UNCOMMITTED)
     assert result.last_stable_offset == result.high_watermark == 2_400

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 import pytest
 from broker_service import ABORT, COMMIT, Broker, batch, plain, serving
 
-from semel_common.batches import decode_records
 from semel_common.ids import producer_id_of
+from semel_common.record_batches.batches import decode_records
 from semel_runtime.testing.volume import MemoryVolume
 
 
@@ -24,7 +24,7 @@ class Writer:
 
 @dataclass(slots=True)
 class Model:
-    """What was written, and how it ended."""
+    """The writes of a transaction, and its end."""
 
     chance: random.Random
     writers: list[Writer]

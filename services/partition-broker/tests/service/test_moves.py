@@ -1,4 +1,4 @@
-"""A partition moves between two whole brokers, whatever is lost on the way."""
+"""A partition moves between two whole brokers, whatever messages are lost."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -24,17 +24,17 @@ from msgspec.structs import replace
 from semel.broker.v1 import moves_pb2 as wire
 from semel.coordinator.v1 import moves_pb2 as moves
 from semel.coordinator.v1 import transactions_pb2 as transactions
-from semel_common.batches import decode_records
 from semel_common.error_codes import ErrorCode
 from semel_common.errors import FencedLeaderEpochError, InvalidRequestError
 from semel_common.ids import producer_id_of
+from semel_common.record_batches.batches import decode_records
 from semel_common.wire.methods import (
     COMPLETE_PARTITION_REASSIGNMENT,
     COPY_LOG,
     HAND_OVER_LOG,
     Method,
 )
-from semel_runtime.cluster.image import Instance, Listener, PartitionLeader, ServiceRole
+from semel_runtime.cluster.metadata_image import Instance, Listener, PartitionLeader, ServiceRole
 from semel_runtime.server.calls import Call
 from semel_runtime.testing.network import Decide, Fault, MemoryNetwork
 from semel_runtime.testing.virtual_time import after, in_virtual_time
@@ -120,7 +120,7 @@ async def _write(broker: Broker) -> None:
 
 
 async def _check(broker: Broker) -> None:
-    """What was written is there, and the open transaction goes on."""
+    """The records are there, and the open transaction goes on."""
     repeat = await broker.produce(batch(b"open", epoch=2))
     assert repeat.base_offset == 5
     more = await broker.produce(batch(b"more", epoch=2, sequence=1))
@@ -237,7 +237,7 @@ class Steps:
 
     def copied_after_the_hand_over(self) -> int:
         """Return from which offset on the old leader was asked for the rest."""
-        names = [type(each) for each in self.asked]
+        names = [type(question) for question in self.asked]
         rest = self.asked[names.index(wire.HandOverLogRequest) + 1]
         assert isinstance(rest, wire.CopyLogRequest)
         return rest.from_offset

@@ -1,4 +1,4 @@
-"""Produce: what is checked at the edge, what is stored, and what is answered."""
+"""Produce: the checks at the edge, the stored batches, and the answers."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,9 +9,9 @@ from broker_service import COMMIT, READ_UNCOMMITTED, Broker, batch, code, plain,
 
 from semel.broker.v1 import broker_pb2 as wire
 from semel.common.v1.records_pb2 import Header, Record, RecordBatch
-from semel_common.batches import checksum, decode_records
 from semel_common.error_codes import ErrorCode
 from semel_common.errors import InvalidRequestError, ThrottlingQuotaExceededError
+from semel_common.record_batches.batches import checksum, decode_records
 from semel_common.wire.methods import PRODUCE
 from semel_runtime.testing.volume import MemoryVolume
 
@@ -85,7 +85,9 @@ def _flip_payload(changed: RecordBatch) -> None:
         pytest.param(_set(max_timestamp_ms=-1), ErrorCode.INVALID_RECORD, id="negative time"),
         pytest.param(_changed(lambda b: setattr(b, "codec", 900), sealed=False),
             ErrorCode.INVALID_RECORD, id="unknown codec"),
-        pytest.param(batch(bytes(1_048_600)), ErrorCode.MESSAGE_TOO_LARGE, id="too large"),
+        pytest.param(
+            batch(bytes(1_048_600), sequence=1), ErrorCode.MESSAGE_TOO_LARGE, id="too large"
+        ),
         pytest.param(
             _set(producer_id=60 << 48 | 1), ErrorCode.INVALID_PRODUCER_ID_MAPPING, id="no owner"
         ),
@@ -118,7 +120,7 @@ async def test_partitions_of_one_request_are_taken_or_refused_for_themselves(
         ]
     )
     results = (await broker.call(PRODUCE, request)).partitions
-    assert [code(each) for each in results] == [
+    assert [code(result) for result in results] == [
         None,
         ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -128,7 +130,7 @@ async def test_partitions_of_one_request_are_taken_or_refused_for_themselves(
         ErrorCode.INVALID_REQUEST,
         ErrorCode.INVALID_REQUEST,
     ]
-    assert [each.partition for each in results] == [0, 1, 2, 0, -1, 0, 0, 0]
+    assert [result.partition for result in results] == [0, 1, 2, 0, -1, 0, 0, 0]
 
 
 async def test_a_request_without_partitions_is_refused(broker: Broker) -> None:

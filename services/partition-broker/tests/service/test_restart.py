@@ -22,10 +22,10 @@ from pydantic import ValidationError
 
 from semel_broker.app import BrokerApp
 from semel_broker.config import BrokerSettings
-from semel_common.batches import decode_records
 from semel_common.errors import InconsistentClusterIdError
+from semel_common.record_batches.batches import decode_records
 from semel_runtime.app import Environment
-from semel_runtime.journal.opening import open_journal
+from semel_runtime.journal.engine_choice import open_journal
 from semel_runtime.journal.sqlite import SqliteOptions
 from semel_runtime.testing.clock import ManualClock
 from semel_runtime.testing.journal import MemoryJournal

@@ -20,8 +20,8 @@ async def test_damage_that_no_client_reads_is_found(volume: MemoryVolume) -> Non
         del batches[30]
         with capture_logs() as logs:
             await after(100_000)
-    found = {each["offset"] for each in logs if each["event"] == "damage found"}
-    rounds = [each["size_bytes"] for each in logs if each["event"] == "logs read for damage"]
+    found = {log["offset"] for log in logs if log["event"] == "damage found"}
+    rounds = [log["size_bytes"] for log in logs if log["event"] == "logs read for damage"]
     assert found == {20, 30}
     # Each round reads about 36 KiB in as many seconds, and waits for one more.
     assert len(rounds) in {2, 3}
@@ -34,4 +34,4 @@ async def test_nothing_is_read_at_a_rate_of_zero(volume: MemoryVolume) -> None:
         await broker.produce(plain(b"value"))
         with capture_logs() as logs:
             await after(10_000)
-    assert not [each for each in logs if each["event"] == "logs read for damage"]
+    assert not [log for log in logs if log["event"] == "logs read for damage"]

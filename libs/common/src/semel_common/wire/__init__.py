@@ -1,5 +1,5 @@
-"""How requests travel: methods, errors as statuses, and connections with unary calls and frames.
+"""The wire: methods, errors as statuses, and connections with unary calls and frames.
 
-Nobody above this package imports grpc to make a call. A ``Connector`` gives a ``Connection`` to an
-address; the in-memory network of the tests is another ``Connector``.
+No module above this package imports grpc to make a call. A ``Connector`` gives a ``Connection`` to
+an address; the in-memory network of the tests is another ``Connector``.
 """

@@ -2,8 +2,8 @@
 
 from typing import Protocol
 
+from semel_common.wire.messages.message_pieces import Outgoing
 from semel_common.wire.methods import Method, Req, Res
-from semel_common.wire.pieces import Outgoing
 
 
 class Connection(Protocol):

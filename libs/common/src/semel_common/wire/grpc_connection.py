@@ -5,97 +5,41 @@ a service takes no further stream, all calls are unary.
 """
 
 import asyncio
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
 import grpc
 from google.protobuf.message import Message
 
-from semel.common.v1.frames_pb2 import FramesPreface, OpenFramesRequest, OpenFramesResponse
-from semel_common.addresses import PORT_MAX, is_host
-from semel_common.client_errors import InvalidResponseError, SslAuthenticationError
-from semel_common.errors import NetworkExceptionError, SemelError, ThrottlingQuotaExceededError
+from semel.common.v1.frames_pb2 import OpenFramesRequest
+from semel_common.client_errors import InvalidResponseError
+from semel_common.errors import (
+    NetworkExceptionError,
+    RequestTimedOutError,
+    SaslAuthenticationError,
+    SemelError,
+    ThrottlingQuotaExceededError,
+)
 from semel_common.library_log import get_logger
-from semel_common.tracing import TRACEPARENT
+from semel_common.telemetry.trace_context import TRACEPARENT
 from semel_common.wire import status
-from semel_common.wire.answers import ANSWER_SIZE_MAX_BYTES, ELEMENTS_MAX, AnswerBounds, parse
-from semel_common.wire.clusters import CLUSTER_ID
-from semel_common.wire.frame_stream import FrameStream, Opened
-from semel_common.wire.grpc_pipe import GrpcPipe, StreamCall
+from semel_common.wire.channel_options import ChannelOptions
+from semel_common.wire.client_security import Certificates, ClientCredentials, Metadata, Security
+from semel_common.wire.cluster_header import CLUSTER_ID
+from semel_common.wire.diagnosis.call_diagnosis import CallTrouble
+from semel_common.wire.frames.frame_stream import FrameStream, Opened
+from semel_common.wire.frames.pipe import PipeUser
+from semel_common.wire.frames.socket_pipe import SocketPipe
+from semel_common.wire.frames.stream_messages import STREAMS
+from semel_common.wire.frames.transport_choice import FramesOpening
+from semel_common.wire.messages.message_pieces import Outgoing, message_of
+from semel_common.wire.messages.response_parsing import parse
 from semel_common.wire.methods import OPEN_FRAMES, Method, Req, Res
-from semel_common.wire.pieces import Outgoing, message_of
-from semel_common.wire.pipe import Pipe, PipeUser
-from semel_common.wire.security import Certificates, ClientCredentials, Security
-from semel_common.wire.socket_pipe import ClientTls, SocketOptions, connect
-from semel_common.wire.streams import STREAMS
-from semel_common.wire.tls_probe import Contexts, TlsProbe
+from semel_common.wire.stream_tokens import StreamTokens
 
 _log = get_logger(__name__)
-_LOST = NetworkExceptionError
-_TICKET_MAX_BYTES = 4_096
-_SHOWN_CHARACTERS = 100
 
 UnaryCallable: TypeAlias = "grpc.aio.UnaryUnaryMultiCallable[Message, bytes]"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChannelOptions:
-    """How channels are made."""
-
-    message_size_max_bytes: int = ANSWER_SIZE_MAX_BYTES
-    """The largest message that is sent or taken. A service refuses requests before they are so
-    large, and a cluster's metadata may come to it."""
-    message_elements_max: int = ELEMENTS_MAX
-    """How many fields, at all levels, and numbers in lists a message may hold that is taken. An
-    element takes up to some 300 bytes of memory, so a message of few bytes may take much."""
-    reconnect_backoff_max_ms: int = 1_000
-    """How long gRPC waits at most between attempts to connect."""
-    resolution_interval_ms: int = 1_000
-    """How long a name's address is used at least, when it cannot be reached there."""
-    attempt_timeout_ms: int = 3_000
-    """How long one such attempt may take: TCP, TLS and the first bytes of HTTP/2."""
-    keepalive_time_ms: int = 30_000
-    """How long a connection is silent before it is probed."""
-    keepalive_timeout_ms: int = 10_000
-    """How long the answer to a probe may take before the connection counts as lost."""
-    connect_timeout_ms: int = 10_000
-    """How long the connection for frames may take to be made."""
-    refused_stream_pause_ms: int = 30_000
-    """How long calls are unary after a server has refused a frame stream for its limits."""
-
-    def as_bounds(self) -> AnswerBounds:
-        """Return the bounds of what is taken."""
-        return AnswerBounds(
-            size_max_bytes=self.message_size_max_bytes, elements_max=self.message_elements_max
-        )
-
-    def as_socket_options(self) -> SocketOptions:
-        """Return the same for the connection that carries frames."""
-        return SocketOptions(
-            message_size_max_bytes=self.message_size_max_bytes,
-            silence_max_s=self.keepalive_time_ms / 1000,
-            answer_max_s=self.keepalive_timeout_ms / 1000,
-        )
-
-    def as_channel_arguments(self) -> list[tuple[str, int]]:
-        """Return gRPC's own names and values."""
-        return [
-            ("grpc.max_send_message_length", self.message_size_max_bytes),
-            ("grpc.max_receive_message_length", self.message_size_max_bytes),
-            ("grpc.initial_reconnect_backoff_ms", 50),
-            # No backoff in spite of its name: the least time that an attempt is given.
-            ("grpc.min_reconnect_backoff_ms", self.attempt_timeout_ms),
-            ("grpc.max_reconnect_backoff_ms", self.reconnect_backoff_max_ms),
-            # By default 30 s, in which a restarted pod would be looked for where it was.
-            ("grpc.dns_min_time_between_resolutions_ms", self.resolution_interval_ms),
-            ("grpc.keepalive_time_ms", self.keepalive_time_ms),
-            ("grpc.keepalive_timeout_ms", self.keepalive_timeout_ms),
-            ("grpc.keepalive_permit_without_calls", 1),
-            ("grpc.http2.max_pings_without_data", 0),
-            # Two connectors of one process must not share a connection: each closes its own.
-            ("grpc.use_local_subchannel_pool", 1),
-        ]
 
 
 class GrpcConnection:
@@ -112,10 +56,13 @@ class GrpcConnection:
         self._certificates = credentials.certificates()
         self._channel = self._new_channel(self._certificates)
         self._left: grpc.aio.Channel | None = None
-        self._probe = TlsProbe(address)
-        self._was_answered = False
+        self._trouble = CallTrouble(address, options, credentials)
+        self._frames = FramesOpening(address, options, credentials)
         self._streams: dict[tuple[str, str], FrameStream] = {}
         """By service, and by the cluster that their calls name: a stream names it once."""
+        self._tokens = StreamTokens(credentials)
+        self._left_streams: list[FrameStream] = []
+        """Streams that end with the calls that they have, because there is a newer token."""
         self._unary_until: dict[str, float] = {}
         """By service: when to try a stream again that was refused, in event-loop time (seconds)."""
 
@@ -131,19 +78,21 @@ class GrpcConnection:
         """Make one call; see ``Connection.call``."""
         if method.stream is None or self._is_refused(method.stream):
             return await self._call_unary(method, request, timeout_ms, traceparent, cluster_id)
+        if self._tokens.is_due((method.stream, cluster_id)):
+            await self._leave_if_replaced(method.stream, cluster_id)
         stream = self._stream(method.stream, cluster_id)
-        loop = asyncio.get_running_loop()
-        until = loop.time() + timeout_ms / 1000
+        until = asyncio.get_running_loop().time() + timeout_ms / 1000
         try:
             return await stream.call(
                 method, request, timeout_ms=timeout_ms, traceparent=traceparent
             )
+        except RequestTimedOutError as error:
+            raise self._trouble.late(error) from None
         except ThrottlingQuotaExceededError as error:
             if not stream.refused:
                 raise
             self._note_refusal(method.stream, error)
-        left_ms = max(1, int((until - loop.time()) * 1000))
-        return await self._call_unary(method, request, left_ms, traceparent, cluster_id)
+        return await self._call_unary(method, request, _left_ms(until), traceparent, cluster_id)
 
     async def _call_unary(
         self,
@@ -153,53 +102,63 @@ class GrpcConnection:
         traceparent: str,
         cluster_id: str,
     ) -> Res:
-        metadata = await self._metadata(cluster_id)
+        beside = ((CLUSTER_ID, cluster_id),) if cluster_id else ()
         if traceparent:
-            metadata = (*metadata, (TRACEPARENT, traceparent))
+            beside = (*beside, (TRACEPARENT, traceparent))
+        shown = await self._credentials.metadata()
+        try:
+            return await self._send_unary(method, request, timeout_ms, (*shown, *beside))
+        except SaslAuthenticationError as error:
+            # The token may have been replaced just now, or its expiry cannot be read from it.
+            newer = await self._credentials.metadata(at_once=True)
+            if newer == shown:
+                raise self._credentials.refused(error, shown) from None
+        try:
+            return await self._send_unary(method, request, timeout_ms, (*newer, *beside))
+        except SaslAuthenticationError as error:
+            raise self._credentials.refused(error, newer) from None
+
+    async def _send_unary(
+        self,
+        method: Method[Req, Res],
+        request: Outgoing[Req],
+        timeout_ms: int,
+        metadata: Metadata,
+    ) -> Res:
         channel = await self._current_channel()
         # gRPC logs what a deserializer raises, and answers None. So it gives the bytes here.
         unary: UnaryCallable = channel.unary_unary(method.path, method.request.SerializeToString)
+        until = asyncio.get_running_loop().time() + timeout_ms / 1000
         try:
-            data = await unary(
-                message_of(method, request), timeout=timeout_ms / 1000, metadata=metadata
-            )
+            with self._trouble.watched():
+                data = await unary(
+                    message_of(method, request), timeout=timeout_ms / 1000, metadata=metadata
+                )
         except grpc.aio.AioRpcError as error:
-            raise await self._failed(error, timeout_ms) from None
+            raise await self._trouble.explained(
+                error, method.name, channel, _left_ms(until)
+            ) from None
+        except grpc.aio.BaseError as error:
+            raise status.from_library_error(error, self._address) from None
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
             # Not the caller was cancelled, but the call, with all others of a channel that closes.
             raise NetworkExceptionError(f"connection to {self._address} was closed") from None
-        self._was_answered = True
+        self._trouble.answered()
         answer = parse(method, data, self._address, self._bounds)
         if isinstance(answer, InvalidResponseError):
             del data  # An error keeps the frames that raise it, and all that is in them.
             raise answer
         return answer
 
-    async def _failed(self, failed: grpc.aio.AioRpcError, timeout_ms: int) -> SemelError:
-        """Return the error of a call that failed; if TLS is the cause, what is wrong with it."""
-        error = status.from_rpc_error(failed, self._address)
-        certificates = self._certificates
-        is_probed = certificates is not None or not self._was_answered
-        if failed.code() is grpc.StatusCode.UNAVAILABLE and type(error) is _LOST and is_probed:
-            contexts = (
-                None
-                if certificates is None
-                else Contexts(certificates.context, certificates.any_name)
-            )
-            name = self._credentials.server_name(self._address)
-            trouble = await self._probe.trouble(contexts, name, timeout_ms)
-            if trouble is not None:
-                return SslAuthenticationError(trouble, address=self._address)
-        return error
-
     async def close(self) -> None:
         """Close the streams, then the channel."""
         async with asyncio.TaskGroup() as group:
-            for stream in self._streams.values():
+            for stream in (*self._streams.values(), *self._left_streams):
                 group.create_task(stream.close(), name=f"close stream to {self._address}")
+        await self._trouble.close()
         await self._channel.close()
         if self._left is not None:
             await self._left.close()
@@ -219,13 +178,15 @@ class GrpcConnection:
         return self._channel
 
     def _new_channel(self, certificates: Certificates | None) -> grpc.aio.Channel:
-        arguments: list[tuple[str, int | str]] = [*self._options.as_channel_arguments()]
+        arguments: list[tuple[str, int | str]] = [
+            *self._options.as_channel_arguments(self._address)
+        ]
         if certificates is None:
             return grpc.aio.insecure_channel(self._address, options=arguments)
         arguments += self._credentials.channel_arguments()
         return grpc.aio.secure_channel(self._address, certificates.channel, options=arguments)
 
-    async def _metadata(self, cluster_id: str) -> tuple[tuple[str, str], ...]:
+    async def _metadata(self, cluster_id: str) -> Metadata:
         credentials = await self._credentials.metadata()
         return (*credentials, (CLUSTER_ID, cluster_id)) if cluster_id else credentials
 
@@ -239,6 +200,17 @@ class GrpcConnection:
             )
         return stream
 
+    async def _leave_if_replaced(self, service: str, cluster_id: str) -> None:
+        """Let the next call open a stream with the newer token, if there is one."""
+        key = service, cluster_id
+        stream = self._streams.get(key)
+        if stream is not None and not stream.broken and await self._tokens.is_replaced(key):
+            del self._streams[key]
+            self._left_streams = [
+                left_stream for left_stream in self._left_streams if not left_stream.broken
+            ]
+            self._left_streams.append(stream)
+
     def _is_refused(self, service: str) -> bool:
         until = self._unary_until.get(service)
         return until is not None and asyncio.get_running_loop().time() < until
@@ -251,48 +223,23 @@ class GrpcConnection:
         self._unary_until[service] = asyncio.get_running_loop().time() + pause_s
 
     async def _open_pipe(self, service: str, cluster_id: str, user: PipeUser) -> Opened:
+        self._tokens.opened((service, cluster_id), await self._credentials.metadata())
         offer = await self.call(
             OPEN_FRAMES,
             OpenFramesRequest(service=service),
             timeout_ms=self._options.connect_timeout_ms,
             cluster_id=cluster_id,
         )
-        check_offer(offer, self._address)
-        if offer.port:
-            try:
-                pipe = await self._connect(offer, user)
-                self._unary_until.pop(service, None)
-                return Opened(pipe, offer.max_idle_ms)
-            except (OSError, UnicodeError) as error:  # UnicodeError: a host that no resolver takes
-                _log.warning(
-                    "frames of %s go over gRPC: port %d cannot be reached (%s)",
-                    self._address,
-                    offer.port,
-                    error,
-                )
-        metadata = await self._metadata(cluster_id)
-        channel = await self._current_channel()
-        call: StreamCall = channel.stream_stream(STREAMS[service].path)(metadata=metadata)
-        return Opened(GrpcPipe(call, user, self._address), offer.max_idle_ms)
-
-    async def _connect(self, offer: OpenFramesResponse, user: PipeUser) -> Pipe:
-        """Connect to the port. Raises OSError, of which TimeoutError is one, and UnicodeError."""
-        host = offer.host or self._address.rpartition(":")[0].strip("[]")
-        preface = FramesPreface(ticket=offer.ticket).SerializeToString()
-        async with asyncio.timeout(self._options.connect_timeout_ms / 1000):
-            return await connect(
-                host, offer.port, preface, user, self._options.as_socket_options(), self._tls()
-            )
-
-    def _tls(self) -> ClientTls | None:
-        """Return how the socket is encrypted: if the channel is, and to the same server.
-
-        Whose host it is says the server itself, so its name is the one that the channel is for.
-        """
-        certificates = self._credentials.certificates()
-        if certificates is None:
-            return None
-        return ClientTls(certificates.context, self._credentials.server_name(self._address))
+        opened = await self._frames.open(
+            service,
+            offer,
+            user,
+            self._current_channel,
+            partial(self._metadata, cluster_id),
+        )
+        if isinstance(opened.pipe, SocketPipe):
+            self._unary_until.pop(service, None)
+        return opened
 
 
 class GrpcConnector:
@@ -326,19 +273,6 @@ class GrpcConnector:
                 group.create_task(connection.close(), name=f"close connection to {address}")
 
 
-def check_offer(offer: OpenFramesResponse, address: str) -> None:
-    """Raise InvalidResponseError for a place where nothing can be connected to."""
-    wrong: dict[str, str | int] = {}
-    if not 0 <= offer.port <= PORT_MAX:
-        wrong = {"port": offer.port}
-    elif offer.host and not is_host(offer.host):
-        wrong = {"host": repr(offer.host[:_SHOWN_CHARACTERS])}
-    elif len(offer.ticket) > _TICKET_MAX_BYTES:
-        wrong = {"ticket": f"of {len(offer.ticket):,} bytes"}
-    for field, value in wrong.items():
-        raise InvalidResponseError(
-            f"{address} answered OpenFrames with {field} {value}",
-            address=address,
-            rpc="OpenFrames",
-            field=field,
-        )
+def _left_ms(until: float) -> int:
+    """Return the milliseconds until a moment of the event loop's clock, at least 1."""
+    return max(1, int((until - asyncio.get_running_loop().time()) * 1000))

@@ -260,7 +260,7 @@ DELETE_OFFSETS = Method(
 )
 DELETE_GROUPS = Method(GROUP, "DeleteGroups", group.DeleteGroupsRequest, group.DeleteGroupsResponse)
 
-# One RPC of two services: which stream carries it depends on who is asked.
+# One RPC of two services: the callee decides which stream carries it.
 BROKER_WRITE_TXN_MARKERS = Method(
     PARTICIPANT,
     "WriteTxnMarkers",

@@ -36,7 +36,7 @@ _NAMES = {
     "producer_epoch": "semel.producer_epoch",
     "group_id": "messaging.consumer.group.name",
 }
-"""Fields that many requests have, and what they are called in spans."""
+"""Common fields of requests, and their names in spans."""
 
 
 def span_name(method: Method[Message, Message]) -> str:
@@ -85,7 +85,7 @@ def failed(span: Span, error: SemelError, *, server: bool = False) -> None:
 
 
 def cancelled(span: Span) -> None:
-    """Note that nobody waits for the answer any more."""
+    """Note that the caller has cancelled the call."""
     name = grpc.StatusCode.CANCELLED.name
     span.set_attributes({"rpc.response.status_code": name, "error.type": name})
 

@@ -1,5 +1,7 @@
 """The one mapping of errors to gRPC statuses, ``ErrorInfo`` and values in responses, and back."""
 
+import re
+
 import grpc
 from google.protobuf import any_pb2
 from google.protobuf.message import DecodeError
@@ -27,6 +29,9 @@ MESSAGE_MAX_CHARACTERS = 4_096
 DETAILS_MAX = 64
 """An error from the wire keeps so many details."""
 
+_LAST_ERROR = "last error: "
+_STATUS_AND_PEER = re.compile(r"^[A-Z_]+: (ip(v4|v6):\S+: )?")
+"""Before the cause in texts of gRPC, as in ``UNAVAILABLE: ipv4:127.0.0.1:9092: Socket closed``."""
 _TOO_LARGE = "message larger than max"
 
 _STATUS_BY_CLASS: list[tuple[type[SemelError], grpc.StatusCode]] = [
@@ -36,6 +41,7 @@ _STATUS_BY_CLASS: list[tuple[type[SemelError], grpc.StatusCode]] = [
     (errors.RequestTimedOutError, grpc.StatusCode.DEADLINE_EXCEEDED),
     (errors.UnknownTopicOrPartitionError, grpc.StatusCode.NOT_FOUND),
     (errors.UnknownTopicIdError, grpc.StatusCode.NOT_FOUND),
+    (errors.TopicNotFoundError, grpc.StatusCode.NOT_FOUND),
     (errors.TransactionalIdNotFoundError, grpc.StatusCode.NOT_FOUND),
     (errors.GroupIdNotFoundError, grpc.StatusCode.NOT_FOUND),
     (errors.TopicAlreadyExistsError, grpc.StatusCode.ALREADY_EXISTS),
@@ -68,9 +74,13 @@ def to_status(error: SemelError) -> status_pb2.Status:
     info = error_details_pb2.ErrorInfo(reason=error.code.name, domain=DOMAIN, metadata=metadata)
     packed = any_pb2.Any()
     packed.Pack(info, deterministic=True)
-    return status_pb2.Status(
-        code=status_code_of(error).value[0], message=_shown(error.message), details=[packed]
-    )
+    message = _prefix(error.code.name, error.error_class.name) + _shown(error.message)
+    return status_pb2.Status(code=status_code_of(error).value[0], message=message, details=[packed])
+
+
+def _prefix(reason: str, error_class: str) -> str:
+    """Return what the message of a status begins with: tools such as grpcurl show no ErrorInfo."""
+    return f"{reason} ({error_class}): "
 
 
 def _shown(text: str) -> str:
@@ -88,16 +98,26 @@ def from_rpc_error(error: grpc.aio.AioRpcError, address: str) -> SemelError:
     return _from_code(error.code(), _readable(error.details() or ""), address)
 
 
+def from_library_error(_: grpc.aio.BaseError, address: str) -> errors.NetworkExceptionError:
+    """Make the error of a call that gRPC's own code gave up, for its channel or stream has gone."""
+    return errors.NetworkExceptionError(f"the connection to {address} broke")
+
+
 def _from_code(code: grpc.StatusCode, details: str, address: str) -> SemelError:
     """Make the error of a call that gRPC itself ended, on this side or the other."""
-    text = f"{address}: {details}"
+    text = f"{address}: {_cause_in(details)}"
     match code:
         case grpc.StatusCode.OK:
             return InvalidResponseError(f"{address} ended a call without an answer")
         case grpc.StatusCode.DEADLINE_EXCEEDED:
             return errors.RequestTimedOutError(f"{address} did not answer in time")
-        case grpc.StatusCode.UNAVAILABLE | grpc.StatusCode.CANCELLED | grpc.StatusCode.INTERNAL:
-            # INTERNAL without ErrorInfo is gRPC's own: a stream that was cut in the middle.
+        case (
+            grpc.StatusCode.UNAVAILABLE
+            | grpc.StatusCode.CANCELLED
+            | grpc.StatusCode.INTERNAL
+            | grpc.StatusCode.UNKNOWN
+        ):
+            # Without ErrorInfo, these are of gRPC or of a proxy: the connection was cut.
             return errors.NetworkExceptionError(text)
         case grpc.StatusCode.RESOURCE_EXHAUSTED if _TOO_LARGE in text.lower():
             # gRPC of this side refuses an answer over its limit: no quota is behind it.
@@ -113,6 +133,12 @@ def _from_code(code: grpc.StatusCode, details: str, address: str) -> SemelError:
             return errors.InvalidRequestError(text)
         case _:
             return errors.UnknownServerError(f"{text} ({code.name})")
+
+
+def _cause_in(details: str) -> str:
+    """Return what gRPC says of the network, without the words that are of use to gRPC alone."""
+    cause = details.rpartition(_LAST_ERROR)[2]
+    return _STATUS_AND_PEER.sub("", cause) or "the connection has failed"
 
 
 def to_value(error: SemelError) -> Error:
@@ -168,7 +194,8 @@ def _from_status(status: status_pb2.Status) -> SemelError:
             details = dict(info.metadata)
             named = details.pop(ERROR_CLASS, "")
             error_class = ErrorClass.__members__.get(named, 0)
-            return error_for(info.reason, status.message, details, error_class)
+            message = status.message.removeprefix(_prefix(info.reason, named))
+            return error_for(info.reason, message, details, error_class)
     return errors.UnknownServerError(_readable(status.message))
 
 

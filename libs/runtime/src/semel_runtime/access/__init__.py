@@ -1,1 +1,1 @@
-"""Who may do what, and how much: access rules, producer tokens and quotas, in front of handlers."""
+"""Access rules, producer tokens and quotas, in front of handlers."""

@@ -8,7 +8,7 @@ from enum import IntEnum
 from msgspec import Struct
 
 from semel_common.errors import InvalidRequestError
-from semel_common.wire.request_bounds import NAME_LENGTH_MAX
+from semel_common.wire.messages.request_bounds import NAME_LENGTH_MAX
 
 ANY = 0
 """In a filter: any number. Texts are any when they are empty."""
@@ -150,8 +150,8 @@ def check_acl(acl: Acl) -> None:
         raise InvalidRequestError("pattern_type MATCH is for filters only", field="pattern_type")
     if acl.operation not in OPERATIONS[acl.resource_type]:
         raise InvalidRequestError(
-            f"nobody can be allowed or denied {acl.operation.name} on a"
-            f" {acl.resource_type.name}: nothing asks for it",
+            f"no rule can allow or deny {acl.operation.name} on a {acl.resource_type.name}: no RPC"
+            " needs that permission",
             field="operation",
         )
     _check_resource_name(acl)

@@ -1,4 +1,4 @@
-"""Decides who may do what, from the access rules of the cluster's metadata. Pure.
+"""Decides each permission from the access rules of the cluster's metadata. Pure.
 
 Theory of operation. A rule that denies wins over all that allow; a resource about which there is no
 rule is denied, unless the settings say otherwise; super users and the cluster's own services may do
@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from semel_common.wire.request_bounds import NAME_LENGTH_MAX
+from semel_common.wire.messages.request_bounds import NAME_LENGTH_MAX
 from semel_runtime.access.acls import (
     EVERYBODY,
     Acl,
@@ -62,7 +62,7 @@ class Authorizer:
         self.update(acls)
 
     def update(self, acls: tuple[Acl, ...]) -> None:
-        """Take other rules, and forget what was decided by those before."""
+        """Take other rules, and forget the decisions by the earlier rules."""
         self._acls = acls
         self._decisions = {}
         by_principal = defaultdict(list)
@@ -134,8 +134,8 @@ class Authorizer:
         return principal in self._super_users
 
     def _of(self, principal: str, resource_type: ResourceType) -> Iterable[Acl]:
-        for each in dict.fromkeys((principal, EVERYBODY)):
-            yield from self._by_principal.get((each, resource_type), ())
+        for fromkey in dict.fromkeys((principal, EVERYBODY)):
+            yield from self._by_principal.get((fromkey, resource_type), ())
 
     def _has_rules(self, question: Question) -> bool:
         """Whether anybody is allowed or denied anything on the resource."""

@@ -20,7 +20,7 @@ LIMITS = {
 MINIMA = {PRODUCER_BYTE_RATE: 1_024.0, CONSUMER_BYTE_RATE: 1_024.0, REQUEST_RATE: 1.0}
 """The lowest value of each limit: a user that has it waits, but is not locked out."""
 DEFAULT_USER = ""
-"""Everybody who has no limits of their own."""
+"""Every user without limits of its own."""
 _LIMIT_MAX = float(1 << 50)
 
 

@@ -19,17 +19,17 @@ from semel_common.errors import (
 from semel_common.wire.methods import Method
 from semel_runtime.access.acls import CLUSTER_NAME, Operation, ResourceType
 from semel_runtime.access.authorizer import Authorizer, Question
-from semel_runtime.access.denials import Denials, Denied
-from semel_runtime.access.items import Refusals, is_abort, leave_out, show, split
-from semel_runtime.access.naming import Ref, any_at, is_given, refs_at
-from semel_runtime.access.needs import NEEDS, Each, Ended, Needs, Shown, Whole
+from semel_runtime.access.denial_log import Denials, Denied
+from semel_runtime.access.item_refusals import Refusals, is_abort, leave_out, show, split
 from semel_runtime.access.producer_tokens import ProducerTokens
 from semel_runtime.access.quotas import Quotas
-from semel_runtime.cluster.copy import ClusterCopy
-from semel_runtime.cluster.image import ClusterImage
+from semel_runtime.access.resource_names import Ref, any_at, is_given, refs_at
+from semel_runtime.access.rpc_permissions import NEEDS, Each, Ended, Needs, Shown, Whole
+from semel_runtime.authentication.principal import Principal
+from semel_runtime.cluster.metadata_copy import ClusterCopy
+from semel_runtime.cluster.metadata_image import ClusterImage
 from semel_runtime.server.calls import Call, Endpoint
-from semel_runtime.server.long_polls import MAX_WAIT, is_long_poll
-from semel_runtime.server.principal import Principal
+from semel_runtime.server.limits.long_polls import MAX_WAIT, is_long_poll
 
 _ERRORS: dict[ResourceType, type[SemelError]] = {
     ResourceType.TOPIC: TopicAuthorizationFailedError,
@@ -51,10 +51,10 @@ class Guard:
         quotas: Quotas | None,
         services_are_known: bool = False,
     ) -> None:
-        """Guard with what there is.
+        """Guard by the given parts.
 
-        Without an authorizer everybody may do everything, but what is for services alone where
-        ``services_are_known``.
+        Without an authorizer, every caller may call every RPC, except the RPCs between services
+        where ``services_are_known``.
         """
         self._cluster = cluster
         self._authorizer = authorizer
@@ -273,8 +273,8 @@ class _Asking:
     def _why_not(self, operation: Operation, resource: ResourceType, ref: Ref) -> SemelError | None:
         """Return why something may not be done, or None.
 
-        Whoever names a topic by its id, and may not describe it, hears what is heard of an id that
-        nothing has.
+        A caller that names a topic by its id, and may not describe the topic, gets the error of an
+        unknown id.
         """
         if resource is ResourceType.TOPIC and ref.topic_id:
             topic = self._cluster.find_topic(ref.topic_id)

@@ -26,14 +26,14 @@ from semel.group.v1.group_pb2 import TxnOffsetCommitRequest
 from semel_common.errors import InvalidConfigError, InvalidProducerTokenError
 from semel_common.file_modes import OpenSecretError, check_secret_file
 from semel_common.wire.methods import Method
-from semel_runtime.server.principal import Principal
+from semel_runtime.authentication.principal import Principal
 
 SECRET_LENGTH_MIN = 32
 """Characters of a secret, at least: ``openssl rand -hex 32`` gives 64."""
 SECRETS_MAX = 2
 """A new one, and the one before."""
 PRODUCERS_MAX = 10_000
-"""Producers whose tokens are remembered; past it, all are made anew."""
+"""Producers whose tokens are remembered; past it, every token is made again."""
 _CONTEXT = b"semel producer token v1"
 
 
@@ -128,19 +128,19 @@ def read_secrets(path: Path) -> tuple[bytes, ...]:
             f"producer_token_secrets_file {path} has {len(lines)} secrets: must be 1 or 2, each in"
             " a line"
         )
-    if any(len(each) < SECRET_LENGTH_MIN for each in lines):
+    if any(len(line) < SECRET_LENGTH_MIN for line in lines):
         raise InvalidConfigError(
             f"producer_token_secrets_file {path} has a secret of less than {SECRET_LENGTH_MIN}"
             " characters"
         )
-    return tuple(each.encode() for each in lines)
+    return tuple(line.encode() for line in lines)
 
 
 def _produced(request: Message) -> Iterable[int]:
     """Return under which producer ids a request writes; 0, which is no producer, is left out."""
     assert isinstance(request, ProduceRequest)
-    found = {batch.producer_id for each in request.partitions for batch in each.batches}
-    found |= {each.records.producer_id for each in request.partitions}
+    found = {batch.producer_id for partition in request.partitions for batch in partition.batches}
+    found |= {partition.records.producer_id for partition in request.partitions}
     found.discard(0)
     return sorted(found)
 

@@ -1,10 +1,10 @@
 """Quotas: how much each user may ask of this instance, by token buckets that may run into debt.
 
-A request is never held back here: it is answered, its costs are taken from its user's buckets, and
-the answer's ``throttle_time_ms`` says how long it takes until they are full enough again. Who waits
-for that is never refused. Who does not gets deeper into debt, and past the hard limit is refused
-before anything is done: THROTTLING_QUOTA_EXCEEDED. Nobody else waits for any of it. (ADR
-``quotas-answer-first``.)
+A request never waits here. The service answers it, takes its costs from the user's buckets, and
+says in ``throttle_time_ms`` when the buckets are full enough again. A client that waits so long is
+never refused. A client that does not wait gets deeper into debt; past the hard limit, the service
+refuses its requests before any work: THROTTLING_QUOTA_EXCEEDED. Other users wait for none of this.
+(ADR ``quotas-answer-first``.)
 
 No answer and no refusal names a wait longer than ``QuotaTimes.wait_max_ms``, whatever the rate and
 however large the request: debt past that is forgiven. Calls of ``NEVER_THROTTLED`` are never
@@ -27,10 +27,10 @@ from semel_runtime.access.client_quotas import (
     ClientQuota,
     enforced,
 )
-from semel_runtime.server.principal import Principal
+from semel_runtime.authentication.principal import Principal
 
 USERS_MAX = 10_000
-"""Users that are remembered; past it, all begin anew."""
+"""Users that are remembered; past it, every user begins with full buckets."""
 _THROTTLE_TIME = "throttle_time_ms"
 
 Now = Callable[[], float]
@@ -83,7 +83,7 @@ class Quotas:
     """The buckets of one instance."""
 
     def __init__(self, times: QuotaTimes, now: Now | None = None) -> None:
-        """Limit nobody yet; time is the event loop's."""
+        """Limit no user yet; time is the event loop's."""
         self._times = times
         self._now = now or (lambda: asyncio.get_running_loop().time())
         self._quotas: tuple[ClientQuota, ...] = ()
@@ -91,11 +91,11 @@ class Quotas:
         self._buckets: dict[str, dict[str, Bucket]] = {}
 
     def update(self, quotas: tuple[ClientQuota, ...]) -> None:
-        """Take other limits; who has the same as before keeps the buckets."""
+        """Take other limits; a user with unchanged limits keeps its buckets."""
         if quotas == self._quotas:
             return
         before, self._quotas = self._limits, quotas
-        self._limits = {each.user: enforced(each) for each in quotas}
+        self._limits = {quota.user: enforced(quota) for quota in quotas}
         self._buckets = {
             user: buckets
             for user, buckets in self._buckets.items()
@@ -139,7 +139,7 @@ class Quotas:
             response.throttle_time_ms = int(debt_ms) + 1  # type: ignore[attr-defined]  # asked just now
 
     def _of(self, user: str) -> dict[str, Bucket]:
-        """Return a user's buckets; none of who has no limits."""
+        """Return a user's buckets; none if the user has no limits."""
         if not self._limits:
             return {}
         found = self._buckets.get(user)

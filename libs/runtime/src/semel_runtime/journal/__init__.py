@@ -1,6 +1,6 @@
 """Journals: durable, fenced sequences of records, and the record batches that ride along."""
 
-from semel_runtime.journal.base import (
+from semel_runtime.journal.contract import (
     BatchPosition,
     BatchStore,
     Claim,
@@ -9,7 +9,7 @@ from semel_runtime.journal.base import (
     Piece,
     StoredBatch,
 )
-from semel_runtime.journal.errors import (
+from semel_runtime.journal.journal_errors import (
     JournalCorruptError,
     JournalError,
     JournalFencedError,

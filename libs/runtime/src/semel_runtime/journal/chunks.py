@@ -1,4 +1,4 @@
-"""What engines have in common: how records become the bytes of a row, and what is too much for one.
+"""Records as the bytes of a row, and the bounds of a row, for all engines.
 
 Records come back only if no bit has changed.
 """
@@ -10,8 +10,8 @@ import google_crc32c
 from google.protobuf.message import DecodeError
 
 from semel.common.journal.v1.chunk_pb2 import Chunk, SnapshotChunk, SnapshotEntry
-from semel_runtime.journal.base import Entry, Piece, StoredBatch
-from semel_runtime.journal.errors import JournalCorruptError, JournalTooLargeError
+from semel_runtime.journal.contract import Entry, Piece, StoredBatch
+from semel_runtime.journal.journal_errors import JournalCorruptError, JournalTooLargeError
 
 _KEY = struct.Struct(">qq")
 

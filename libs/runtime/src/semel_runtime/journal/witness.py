@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import google_crc32c
 
-from semel_runtime.journal.errors import JournalOpenError
+from semel_runtime.journal.journal_errors import JournalOpenError
 
 WITNESS_FILE = "journal.end"
 
@@ -62,16 +62,11 @@ class Witness:
             descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:
             return None
-        found = _read_slots(descriptor)
-        if not found:
+        try:
+            sequence, end = _newest_slot(descriptor, path)
+        except JournalOpenError:
             os.close(descriptor)
-            raise JournalOpenError(
-                f"{path} is damaged: it says how far the journal beside it goes, and neither of its"
-                " two copies can be read. If this disk has lost data, the journal may have lost"
-                " acknowledged records: put back a copy of the whole folder, or let `semel recover`"
-                " take the volume as it is. Nothing was changed."
-            )
-        sequence, end = max(found)
+            raise
         return cls(descriptor, end, sequence)
 
     @classmethod
@@ -106,6 +101,34 @@ class Witness:
         """Sync and close."""
         self.sync()
         os.close(self._descriptor)
+
+
+def read_witness(folder: Path) -> JournalEnd | None:
+    """Return what the witness of a folder says; None if there is none. Writes nothing.
+
+    Raises JournalOpenError if no slot of it can be read.
+    """
+    path = folder / WITNESS_FILE
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        return _newest_slot(descriptor, path)[1]
+    finally:
+        os.close(descriptor)
+
+
+def _newest_slot(descriptor: int, path: Path) -> tuple[int, JournalEnd]:
+    found = _read_slots(descriptor)
+    if not found:
+        raise JournalOpenError(
+            f"{path} is damaged: it says how far the journal beside it goes, and neither of its"
+            " two copies can be read. If this disk has lost data, the journal may have lost"
+            " acknowledged records: put back a copy of the whole folder, or let `semel recover`"
+            " take the volume as it is. Nothing was changed."
+        )
+    return max(found)
 
 
 def _read_slots(descriptor: int) -> list[tuple[int, JournalEnd]]:

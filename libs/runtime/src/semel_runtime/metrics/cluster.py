@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 
-from semel_runtime.cluster.copy import ClusterCopy
+from semel_runtime.cluster.metadata_copy import ClusterCopy
 
 
 def cluster_figures(cluster: ClusterCopy) -> Iterable[Metric]:

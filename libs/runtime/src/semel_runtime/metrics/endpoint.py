@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 import structlog
 from prometheus_client import make_wsgi_app
 
-from semel_runtime.cluster.image import Listener
-from semel_runtime.metrics.metrics import Metrics
+from semel_runtime.cluster.metadata_image import Listener
+from semel_runtime.metrics.registry import Metrics
 
 _READ_BYTES = 65_536
 

@@ -6,7 +6,7 @@ from typing import TypeVar
 from prometheus_client import CollectorRegistry, Histogram
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from semel_runtime.journal.base import Journal
+from semel_runtime.journal.contract import Journal
 from semel_runtime.metrics.requests import SECONDS
 from semel_runtime.runner import CommitFigures, Runner
 
@@ -82,5 +82,5 @@ class JournalMetrics:
         yield GaugeMetricFamily(
             "semel_disk_has_room",
             "1 as long as new records are taken; 0: the disk is nearly full.",
-            value=self._journal.has_room(),
+            value=self._journal.shortage() is None,
         )

@@ -1,4 +1,4 @@
-"""How long requests take, and what they are answered."""
+"""Durations and results of requests."""
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 

@@ -1,4 +1,4 @@
-"""Who is connected."""
+"""Connections and streams of a server."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""What moves of partitions have in common, whatever moves: who asks whom, when, and for how much.
+"""Moves of partitions, groups and transaction logs: the calls between both leaders.
 
 What the steps are, and why they are safe, is each service's own, in its ``machine/moves.py``. The
 new leader asks the old one for its state piece by piece (``pieces.py``), and tells the controller:

@@ -47,10 +47,10 @@ class CoordinatorEpochs:
 
 
 class CoordinatorEpochCheck:
-    """Checks what one request says, each part on what the parts before it make of the epochs."""
+    """Checks the parts of one request in order; each part knows the epochs of earlier parts."""
 
     def __init__(self, known: CoordinatorEpochs) -> None:
-        """Change nothing of what is known."""
+        """Leave the known epochs unchanged."""
         self._known = known
         self._seen: dict[int, int] = {}
 

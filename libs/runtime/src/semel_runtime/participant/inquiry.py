@@ -1,11 +1,13 @@
-"""Asking a coordinator about an open transaction: when, and what it may answer. Pure.
+"""Inquiries about open transactions: their time, and their answers. Pure.
 
 See protocol.md, section 6: a transaction is asked about when it is open for a whole interval, and
 soon after a newer epoch of its producer was seen.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
+from heapq import nsmallest
 from typing import Generic, NamedTuple, TypeVar
 
 from msgspec import Struct
@@ -23,7 +25,7 @@ class InquiryTimes:
     """How long a transaction is open before its coordinator is asked about it."""
     superseded_delay_ms: int = 250
     """The same, from when a newer epoch of its producer was seen. A marker usually arrives in
-    between: it and what the next transaction writes first are on their way at the same time."""
+    between: it travels at the same time as the first write of the next transaction."""
 
     def is_due(self, *, now_ms: int, start_ms: int, superseded_ms: int | None) -> bool:
         """Whether to ask; also if the clock went back, because then its age is not known.
@@ -52,6 +54,35 @@ class OpenSince(NamedTuple, Generic[P]):
     transaction: OpenTransactionAt[P]
     first_offset: int = -1
     """Of a partition: of its first batch."""
+
+
+class OpenCursor(NamedTuple):
+    """The place of an open transaction in a list of them: the oldest first."""
+
+    start_ms: int
+    producer_id: int
+    producer_epoch: int
+    participant: str
+
+
+def cursor_of(found: OpenSince[P]) -> OpenCursor:
+    """Return the place of an open transaction in a list. It never changes."""
+    transaction = found.transaction
+    name = ":".join(map(str, transaction.participant))
+    return OpenCursor(found.start_ms, transaction.producer_id, transaction.producer_epoch, name)
+
+
+def oldest(
+    found: Iterable[OpenSince[P]], *, open_since_ms: int, limit: int, after: OpenCursor | None
+) -> list[OpenSince[P]]:
+    """Return the oldest transactions that are open since a time or longer, behind a place."""
+    behind = (
+        each
+        for each in found
+        if each.start_ms <= open_since_ms
+        if after is None or (each.start_ms >= after.start_ms and cursor_of(each) > after)
+    )
+    return nsmallest(limit, behind, key=cursor_of)
 
 
 class InquiryOutcome(IntEnum):

@@ -1,10 +1,10 @@
-"""Asks coordinators about transactions that stay open, so that nobody waits for ever.
+"""Asks coordinators about transactions that stay open, so that no reader waits for ever.
 
 See protocol.md, section 6. Theory of operation: while transactions are open, the participant is
-asked every tick which of them are due, less often if they are thousands; otherwise the loop
-sleeps. ``ask_now`` adds those that somebody waits for. All that are due at one coordinator go into
-one request, and each coordinator has one request at a time: one that does not answer holds up
-nobody but its own transactions. An answer is applied exactly as the marker would be.
+asked every tick which of them are due, less often if they are thousands; otherwise the loop sleeps.
+``ask_now`` adds transactions that a caller waits for. All due transactions of one coordinator go
+into one request, and each coordinator has one request at a time: a silent coordinator delays only
+its own transactions. The participant applies an answer exactly as it applies a marker.
 """
 
 import asyncio
@@ -22,8 +22,8 @@ from semel_common.errors import SemelError
 from semel_common.ids import GroupId, TopicPartition
 from semel_common.wire.connection import Connector
 from semel_common.wire.methods import INQUIRE_TRANSACTIONS
-from semel_runtime.cluster.copy import ClusterCopy
-from semel_runtime.cluster.image import ServiceRole
+from semel_runtime.cluster.metadata_copy import ClusterCopy
+from semel_runtime.cluster.metadata_image import ServiceRole
 from semel_runtime.participant.inquiry import InquiryAnswer, InquiryOutcome, OpenTransactionAt, P
 
 log = structlog.get_logger(__name__)
@@ -34,8 +34,8 @@ R = TypeVar("R")
 _INQUIRIES_MAX = 1_000
 """As many go into one request; the rest waits for the next tick."""
 _PAUSE_FOR_EACH_MS = 0.25
-"""How long the pause is, once nothing is left to ask, for each transaction that was looked at: a
-look takes about a fiftieth of that, and must not take the time of those that go on."""
+"""How long the pause is, once nothing is left to ask, for each transaction in the look: a
+look takes about a fiftieth of that, and must not slow down running transactions."""
 _JITTER = 0.2
 
 
@@ -48,7 +48,7 @@ class InquiryOptions:
     interval_ms: int = 10_000
     """How long to wait before a transaction that goes on is asked about again."""
     retry_ms: int = 200
-    """The same, if there was no answer, or if somebody waits for it."""
+    """The same, if there was no answer, or if a caller waits for the outcome."""
     request_timeout_ms: int = 5_000
     listener: str = "default"
     """Name of the coordinators' listener."""
@@ -68,11 +68,11 @@ class Inquirer(Protocol[P, R_contra]):
     async def due(
         self, awaited: Collection[OpenTransactionAt[P]]
     ) -> Sequence[OpenTransactionAt[P]]:
-        """Return what to ask about, in order: what is due, and what of ``awaited`` is open."""
+        """Return the due transactions, and the open ones of ``awaited``, in order."""
         ...
 
     async def apply(self, answers: Sequence[InquiryAnswer[P]]) -> Sequence[InquiryAnswer[P]]:
-        """Do as the answers say. Return those that ended a transaction, once that is durable."""
+        """Apply the answers. Return the answers that ended a transaction, once that is durable."""
         ...
 
 
@@ -119,7 +119,7 @@ class InquiryLoop(Generic[P, R]):
                 await self.ask(group)
 
     def ask_now(self, transactions: Iterable[OpenTransactionAt[P]]) -> None:
-        """Ask about these without waiting for their time: somebody waits for their outcome."""
+        """Ask about these at once: a caller waits for their outcome."""
         self._awaited.update(transactions)
         if self._awaited:
             self._opened.set()
@@ -141,7 +141,7 @@ class InquiryLoop(Generic[P, R]):
     # -- which -----------------------------------------------------------------------------------
 
     async def _sleep(self) -> None:
-        """Wait for the next tick, or until somebody waits; without open transactions, for them."""
+        """Wait for the next tick or for a waiting caller; without open transactions, for one."""
         if not self._inquirer.has_open_transactions() and not self._awaited:
             self._opened.clear()
             self._asked.clear()
@@ -154,19 +154,19 @@ class InquiryLoop(Generic[P, R]):
             return
 
     async def _due(self) -> dict[int, list[OpenTransactionAt[P]]]:
-        """Return what to ask now, by coordinator, leaving out those that have a request already."""
+        """Return the transactions to ask about now, for each coordinator without a request."""
         self._hurried.clear()
         awaited, self._awaited = self._awaited, set()
         due = await self._inquirer.due(awaited)
         now = asyncio.get_running_loop().time()
         self._asked = {each: self._asked[each] for each in due if each in self._asked}
         by_coordinator: dict[int, list[OpenTransactionAt[P]]] = defaultdict(list)
-        for each in due:
-            coordinator = self._cluster.coordinator_of(each.producer_id)
+        for inquiry in due:
+            coordinator = self._cluster.coordinator_of(inquiry.producer_id)
             if coordinator in self._busy or len(by_coordinator[coordinator]) >= _INQUIRIES_MAX:
                 continue
-            if self._may_ask(each, now, is_awaited=each in awaited):
-                by_coordinator[coordinator].append(each)
+            if self._may_ask(inquiry, now, is_awaited=inquiry in awaited):
+                by_coordinator[coordinator].append(inquiry)
         to_ask = {coordinator: each for coordinator, each in by_coordinator.items() if each}
         self._rest_ms = 0 if to_ask or self._busy else len(due) * _PAUSE_FOR_EACH_MS
         return to_ask

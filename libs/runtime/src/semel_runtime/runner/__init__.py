@@ -2,8 +2,8 @@
 
 from semel_runtime.machine import Machine, Result, Serde
 from semel_runtime.runner.observers import harmless
-from semel_runtime.runner.options import CommitFigures, RunnerOptions, RunnerStats
 from semel_runtime.runner.runner import Runner
+from semel_runtime.runner.runner_options import CommitFigures, RunnerOptions, RunnerStats
 
 __all__ = [
     "CommitFigures",

@@ -2,7 +2,7 @@
 
 A commit wakes its waiters, and a failure ends the process, whatever becomes of a line of the log, a
 span or a metric. The listeners that keep state (`on_durable`, `on_batches`) are another matter: if
-one of them fails, what the process knows is not what is on disk, so the runner stops.
+one of them fails, the state in memory differs from the disk, so the runner stops.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,10 +13,10 @@ from typing import TypeVar
 import structlog
 from opentelemetry.trace import Span, Tracer
 
-from semel_runtime.runner.commits import Commit
-from semel_runtime.runner.options import CommitFigures
-from semel_runtime.runner.spans import CommitSpans
-from semel_runtime.server.seldom import Seldom
+from semel_runtime.logs.log_rate_limit import Seldom
+from semel_runtime.runner.commit_spans import CommitSpans
+from semel_runtime.runner.group_commit import Commit
+from semel_runtime.runner.runner_options import CommitFigures
 
 R = TypeVar("R")
 T = TypeVar("T")

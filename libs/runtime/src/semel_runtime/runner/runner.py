@@ -2,13 +2,13 @@
 
 Theory of operation. `run` calls a handler, which decides on the current state and changes nothing.
 Its records get the next journal offsets and are replayed at once; no await lies between, so the
-event loop makes it one atomic step. Then `run` waits until everything appended so far, by
-whomever, is durable. Reads and errors wait too: nobody is ever shown a state that is not on disk.
+event loop makes it one atomic step. Then `run` waits until all records appended so far are
+durable. Reads and errors wait too: no caller ever sees a state that is not on disk.
 When nothing is pending, `run` returns without having awaited anything.
 
 One committer task writes what has queued, one append at a time; what queues meanwhile is the next.
-What nobody waits for (`run_lazily`), or only somebody who has time (`Result.patient`), queues for a
-while without an append of its own.
+Records without a waiter (`run_lazily`), or with a patient one (`Result.patient`), queue for a while
+without an append of their own.
 Callers own no part of it: cancelling one loses only its waiting. If an append fails, what reached
 the disk is unknown until the next replay, so the runner stops for good: all waiters get
 `KafkaStorageError`, `failed` is set, and the process must end. The same if the journal's handle
@@ -25,21 +25,21 @@ from typing import Generic, Self, TypeVar
 import structlog
 from opentelemetry.trace import Tracer
 
-from semel_common import tracing
 from semel_common.errors import (
     KafkaStorageError,
     MessageTooLargeError,
     ThrottlingQuotaExceededError,
 )
+from semel_common.telemetry import trace_context
 from semel_runtime.claims import ClaimHistory, JournalMark
-from semel_runtime.journal.base import Claim, Journal, StoredBatch
+from semel_runtime.journal.contract import Claim, Journal, Reserve, StoredBatch
 from semel_runtime.machine import Machine, Result, Serde
-from semel_runtime.runner.commits import Commit, CommitQueue, Decided
-from semel_runtime.runner.history import remember_claim
-from semel_runtime.runner.loading import load
+from semel_runtime.runner.claim_history import remember_claim
+from semel_runtime.runner.group_commit import Commit, CommitQueue, Decided
 from semel_runtime.runner.observers import CommitObservers, tell
-from semel_runtime.runner.options import CommitFigures, RunnerOptions, RunnerStats
-from semel_runtime.runner.snapshots import SnapshotPieces, SnapshotPolicy
+from semel_runtime.runner.runner_options import CommitFigures, RunnerOptions, RunnerStats
+from semel_runtime.runner.snapshot_schedule import SnapshotPieces, SnapshotPolicy
+from semel_runtime.runner.state_loading import load
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -50,7 +50,7 @@ log = structlog.get_logger(__name__)
 class Runner(Generic[R]):
     """Runs handlers of one machine over one journal. Made by `open`; `async with` closes it.
 
-    The journal is borrowed: whoever opened it closes it, after the runner.
+    The journal is borrowed: its opener closes it, after the runner.
     """
 
     def __init__(
@@ -142,12 +142,19 @@ class Runner(Generic[R]):
             end_offset=self._queue.durable_offset,
         )
 
-    async def run(self, handler: Callable[[], Result[T, R]], *, privileged: bool = False) -> T:
+    async def run(
+        self,
+        handler: Callable[[], Result[T, R]],
+        *,
+        privileged: bool = False,
+        may_use: Reserve = Reserve.ALL,
+    ) -> T:
         """Decide, append, replay, and answer once everything appended so far is durable.
 
         The handler runs at once, before the first await. What it raises is raised here, behind the
-        same barrier. `privileged` is for what must go on when the disk is nearly full or the queue
-        is: markers and deletions.
+        same barrier. `privileged` is for markers and deletions, which go on when the queue is full.
+        `may_use` is how much of the disk's reserve the records may use: the runner refuses new data
+        of users below the reserve. `below_reserve` says it for each RPC.
 
         Decisions that append are refused past a limit; a handler is pure, so a refused decision
         has changed nothing, while reads and repeats go on. Raises ThrottlingQuotaExceededError
@@ -161,8 +168,8 @@ class Runner(Generic[R]):
             await self._durable()
             raise
         if result.records or result.batches or result.verify:
-            commit = self._append(result, privileged=privileged)
-            if self._observers.traces and (served := tracing.spans_of_now()):
+            commit = self._append(result, privileged=privileged, may_use=may_use)
+            if self._observers.traces and (served := trace_context.spans_of_now()):
                 commit.served += served
         if self._queue.last is not None:
             await self._durable(patient=result.patient)
@@ -171,9 +178,9 @@ class Runner(Generic[R]):
     def run_lazily(self, handler: Callable[[], Result[T, R]], *, privileged: bool = False) -> T:
         """Decide, append and replay like `run`, but wait for nothing and write nothing at once.
 
-        For facts that nobody waits for and that a restart finds out again: they ride in the next
-        commit, or get one after `linger_ms`. Whoever calls `run` meanwhile is shown them, so waits
-        for them. Raises what `run` raises, but behind no barrier.
+        For facts without a waiter that a restart finds out again: they share the next commit, or
+        get one after `linger_ms`. A caller of `run` sees them meanwhile, so it waits for them.
+        Raises the errors of `run`, but behind no barrier.
         """
         self._check_serving()
         result = handler()
@@ -192,7 +199,7 @@ class Runner(Generic[R]):
     def on_batches(self, listener: Callable[[Sequence[StoredBatch]], None]) -> None:
         """Call `listener` with the batches of each commit that has any, once they are durable.
 
-        Before anybody who waits for them goes on. Listeners must be quick and must not fail.
+        Listeners run before the waiters go on. They must be quick and must not fail.
         """
         self._batch_listeners.append(listener)
 
@@ -216,13 +223,13 @@ class Runner(Generic[R]):
         )
 
     async def close(self) -> None:
-        """Refuse new calls, finish what was decided, and stop. Idempotent; raises no failure."""
+        """Refuse new calls, finish the decided commits, and stop. Idempotent; raises no failure."""
         self._closed = True
         try:
             if self.failure is None:
                 await self._durable()
         except KafkaStorageError:
-            pass  # `failure` tells it; whoever waits for an answer was told.
+            pass  # `failure` says so, and every waiter has got the error.
         finally:
             await _stop(self._snapshotter)
             await _stop(self._committer)
@@ -245,9 +252,13 @@ class Runner(Generic[R]):
         if self._closed:
             raise KafkaStorageError("journal is closed")
 
-    def _append(self, result: Result[T, R], *, privileged: bool) -> Commit[R]:
+    def _append(
+        self, result: Result[T, R], *, privileged: bool, may_use: Reserve = Reserve.ALL
+    ) -> Commit[R]:
         decided = self._encode(result)
         self._check_limits(decided, privileged=privileged)
+        if decided.encoded and not privileged:
+            self._check_disk(may_use)
         try:
             for offset, record in enumerate(decided.records, self._queue.next_offset):
                 self._machine.replay(offset, record)
@@ -286,10 +297,15 @@ class Runner(Generic[R]):
                 f"{self._queue.pending_bytes} bytes wait for the disk, the limit is "
                 f"{options.pending_bytes_max}"
             )
-        if not self._journal.has_room():
+
+    def _check_disk(self, may_use: Reserve) -> None:
+        shortage = self._journal.shortage(self._queue.pending_bytes, may_use)
+        if shortage is not None:
             raise ThrottlingQuotaExceededError(
-                f"disk is nearly full: {self._journal.free_bytes()} bytes are left; "
-                "free some space or shorten retention"
+                shortage.sentence(self._options.owner),
+                disk_folder=shortage.folder,
+                disk_free_bytes=shortage.free_bytes,
+                disk_reserve_bytes=shortage.reserve_bytes,
             )
 
     async def _durable(self, *, patient: bool = False) -> None:

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias
 from google.protobuf.message import Message
 from msgspec import Struct
 
-from semel_common.wire.clusters import check_cluster
+from semel_common.wire.cluster_header import check_cluster
 from semel_common.wire.methods import Method, Req, Res
-from semel_runtime.server.principal import Origin
+from semel_runtime.authentication.principal import Origin
 
 if TYPE_CHECKING:
     from semel_runtime.metrics.requests import MethodMetrics, RequestMetrics
 
-_ANSWER_MS = 20
+ANSWER_MS = 20
 """How long before its caller's deadline a handler stops waiting, so that the answer gets there."""
 
 
 class Written:
-    """What is to happen once an answer has been written, or never will be."""
+    """Callbacks for the moment when an answer has been written, or was dropped."""
 
     __slots__ = ("_callbacks",)
 
@@ -45,7 +45,7 @@ class Written:
 
 
 class Call(Struct, frozen=True, kw_only=True):
-    """What is known of a call beside its request."""
+    """A call, without its request."""
 
     origin: Origin
     traceparent: str = ""
@@ -76,7 +76,7 @@ class Call(Struct, frozen=True, kw_only=True):
             left_s = min(left_s, expires_at - time.time())
         if left_s == math.inf:
             return default_ms
-        return max(0, int(left_s * 1000) - _ANSWER_MS)
+        return max(0, int(left_s * 1000) - ANSWER_MS)
 
 
 Handler: TypeAlias = Callable[[Req, Call], Awaitable[Res]]

@@ -20,23 +20,23 @@ from semel_common.errors import (
     SemelError,
     ThrottlingQuotaExceededError,
 )
-from semel_common.wire.frame_stream import LIMIT, STREAMS_LIMIT
+from semel_common.wire.frames.frame_stream import LIMIT, STREAMS_LIMIT
+from semel_common.wire.frames.pipe import Pipe
+from semel_common.wire.frames.stream_messages import STREAMS
 from semel_common.wire.methods import OPEN_FRAMES
-from semel_common.wire.pipe import Pipe
-from semel_common.wire.streams import STREAMS
-from semel_runtime.cluster.image import Listener
-from semel_runtime.server.answer import answer
+from semel_runtime.authentication.listener_gate import Gate, ListenerSecurity
+from semel_runtime.authentication.principal import Origin
+from semel_runtime.cluster.metadata_image import Listener
 from semel_runtime.server.calls import Call, Endpoint, Handlers
-from semel_runtime.server.frames import FrameSession
-from semel_runtime.server.gate import Gate, ListenerSecurity
-from semel_runtime.server.grpc_frames import GrpcServerPipe, StreamContext
-from semel_runtime.server.limits import ServerLimits
-from semel_runtime.server.long_polls import capped
-from semel_runtime.server.principal import Origin
-from semel_runtime.server.refusing import refuse
-from semel_runtime.server.shares import Ledger
-from semel_runtime.server.socket_frames import FrameSockets
-from semel_runtime.server.spans import ServerSpans
+from semel_runtime.server.frames.frame_session import FrameSession
+from semel_runtime.server.frames.grpc_frames import GrpcServerPipe, StreamContext
+from semel_runtime.server.frames.socket_frames import FrameSockets
+from semel_runtime.server.handler_call import answer
+from semel_runtime.server.limits.caller_shares import Ledger
+from semel_runtime.server.limits.long_polls import capped
+from semel_runtime.server.limits.server_limits import ServerLimits
+from semel_runtime.server.refusals import refuse
+from semel_runtime.server.server_spans import ServerSpans
 from semel_runtime.server.unary import UnaryEdge, unary_handlers
 
 log = structlog.get_logger(__name__)
@@ -148,11 +148,11 @@ class GrpcServer:
         grace_ms: int,
         answer_parked: Callable[[], None] = lambda: None,
     ) -> None:
-        """Stop in order: NOT_SERVING, serve on for ``drain_ms``, answer what is in flight, close.
+        """Stop in order: NOT_SERVING, serve on for ``drain_ms``, answer the calls in flight, close.
 
-        ``answer_parked`` lets long polls answer. It is called once nothing is taken any more:
-        before, each would be asked again at once. What is not answered ``grace_ms`` later is
-        cancelled.
+        ``answer_parked`` lets long polls answer. It is called once the server takes no calls any
+        more: before, clients would ask again at once. Unanswered calls are cancelled ``grace_ms``
+        later.
         """
         await self._set_health(NOT_SERVING)
         await asyncio.sleep(drain_ms / 1000)
@@ -166,7 +166,7 @@ class GrpcServer:
                 group.create_task(server.stop(grace_ms / 1000), name="stop server")
 
     async def abort(self) -> None:
-        """Close at once: what is in flight is cancelled, and nothing is answered any more."""
+        """Close at once: cancel the calls in flight, and answer none any more."""
         ends: list[Callable[[], Awaitable[None]]] = [
             *(partial(_abort, session) for session in tuple(self._sessions)),
             self._sockets.close,
@@ -185,18 +185,18 @@ class GrpcServer:
         shares = self._ledger.of(origin)  # Held, so that the caller's other calls find the same.
         is_request = endpoint.method.path != OPEN_FRAMES.path
         taken = (shares.calls, shares.requests) if is_request else (shares.calls,)
-        for each in taken:
-            if not each.has_room():
+        for limit in taken:
+            if not limit.has_room():
                 raise ThrottlingQuotaExceededError(
-                    f"{endpoint.method.name} is not begun: {each.why_full()}; wait for answers"
+                    f"{endpoint.method.name} is not begun: {limit.why_full()}; wait for answers"
                 )
-        for each in taken:
-            each.take()
+        for limit in taken:
+            limit.take()
         try:
             yield
         finally:
-            for each in taken:
-                each.give_back()
+            for limit in taken:
+                limit.give_back()
 
     # -- frames --------------------------------------------------------------------------------
 
@@ -240,7 +240,7 @@ class GrpcServer:
             self._all_ended.set()
 
     async def _until_all_ended(self, timeout_s: float) -> None:
-        """Wait for sessions that are answered; end those that take longer."""
+        """Wait for sessions to finish their answers; end the slow ones."""
         if self._sessions:
             with suppress(TimeoutError):
                 async with asyncio.timeout(timeout_s):
@@ -362,6 +362,9 @@ def _channel_arguments(limits: ServerLimits) -> list[tuple[str, int]]:
         ("grpc.max_allowed_incoming_connections", limits.grpc_connections_max),
         ("grpc.max_connection_idle_ms", limits.connections_max_idle_ms),
         ("grpc.max_concurrent_streams", limits.connection_calls_max),
+        # By default, gRPC ends calls at random, as CANCELLED, from 1,000 calls on that wait here.
+        ("grpc.server.max_pending_requests", limits.concurrent_calls_max),
+        ("grpc.server.max_pending_requests_hard_limit", limits.concurrent_calls_max),
         ("grpc.keepalive_time_ms", 60_000),
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.min_ping_interval_without_data_ms", limits.ping_interval_min_ms),

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from google.protobuf.message import Message
 
 from semel_common.errors import InvalidRequestError, MessageTooLargeError
-from semel_common.wire.request_bounds import PAGE_TOKEN_LENGTH_MAX
-from semel_runtime.server.checks import require_int
+from semel_common.wire.messages.request_bounds import PAGE_TOKEN_LENGTH_MAX
+from semel_runtime.server.form_checks import require_int
 
 ITEMS_MAX = 10_000
 """The most entries of a page, and as many as a page has if no limit is named."""
@@ -45,7 +45,7 @@ class Page:
 
         The first ones are always taken.
         """
-        size_bytes = sum(each.ByteSize() for each in entries)
+        size_bytes = sum(entry.ByteSize() for entry in entries)
         is_full = len(entries) > self._items_left or size_bytes > self._bytes_left
         if is_full and not self._is_empty:
             return False

@@ -15,14 +15,14 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from semel_common.errors import InvalidRequestError, RequestTimedOutError, SemelError
-from semel_common.tracing import TRACEPARENT
-from semel_common.wire.request_scan import check_request
-from semel_runtime.server.answer import Answer
+from semel_common.telemetry.trace_context import TRACEPARENT
+from semel_common.wire.messages.request_scan import check_request
+from semel_runtime.authentication.listener_gate import Caller, Gate
+from semel_runtime.authentication.principal import Origin
 from semel_runtime.server.calls import Call, Endpoint, Handlers, Written
-from semel_runtime.server.error_status import raise_first, wants_status
-from semel_runtime.server.gate import Caller, Gate
-from semel_runtime.server.principal import Origin
-from semel_runtime.server.refusing import refuse
+from semel_runtime.server.handler_call import Answer
+from semel_runtime.server.item_errors import raise_first, wants_status
+from semel_runtime.server.refusals import refuse
 
 UnaryContext: TypeAlias = "grpc.aio.ServicerContext[bytes, Message]"
 

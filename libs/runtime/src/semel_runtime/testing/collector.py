@@ -35,13 +35,13 @@ class Collector:
         return ExportTraceServiceResponse()
 
     def services(self) -> set[str]:
-        """Return who has sent spans."""
+        """Return the services that have sent spans."""
         return {
-            each.value.string_value
+            attribute.value.string_value
             for request in self.requests
             for spans in request.resource_spans
-            for each in spans.resource.attributes
-            if each.key == "service.name"
+            for attribute in spans.resource.attributes
+            if attribute.key == "service.name"
         }
 
 

@@ -1,15 +1,15 @@
-"""A controller that a test scripts: for whoever registers, and follows the cluster's metadata."""
+"""A controller that a test scripts: instances register, and follow the cluster's metadata."""
 
 import asyncio
 
 from semel.coordinator.v1 import cluster_pb2 as wire
 from semel_common.errors import SemelError
 from semel_common.wire.methods import METADATA, REGISTER_INSTANCE
-from semel_runtime.access.serde import acls_to_wire, quotas_to_wire
+from semel_runtime.access.access_serde import acls_to_wire, quotas_to_wire
 from semel_runtime.claims import JournalMark
-from semel_runtime.cluster.controller_memory import mark_to_wire
-from semel_runtime.cluster.image import ClusterImage
-from semel_runtime.cluster.serde import (
+from semel_runtime.cluster.controller_note import mark_to_wire
+from semel_runtime.cluster.metadata_image import ClusterImage
+from semel_runtime.cluster.metadata_serde import (
     internal_to_wire,
     layout_to_wire,
     listeners_to_wire,
@@ -26,7 +26,7 @@ class ScriptedController:
         self.image = image
         self._changed = asyncio.Event()
         self.parked = asyncio.Event()
-        """Set once somebody waits for a newer version."""
+        """Set once a caller waits for a newer version."""
         self.refusal: SemelError | None = None
         """What registrations are answered; None: they are taken."""
         self.mark: JournalMark | None = None
@@ -78,12 +78,12 @@ def metadata(image: ClusterImage) -> wire.MetadataResponse:
         layout=layout_to_wire(image.layout),
         instances=[
             wire.Instance(
-                role=each.role.value,  # type: ignore[arg-type]  # equal numbers
-                instance_id=each.instance_id,
-                listeners=listeners_to_wire(each.listeners),
-                decommissioned=each.decommissioned,
+                role=instance.role.value,  # type: ignore[arg-type]  # equal numbers
+                instance_id=instance.instance_id,
+                listeners=listeners_to_wire(instance.listeners),
+                decommissioned=instance.decommissioned,
             )
-            for each in image.instances
+            for instance in image.instances
         ],
         topics=[
             wire.Topic(

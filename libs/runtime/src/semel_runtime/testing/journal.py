@@ -7,17 +7,20 @@ from typing import Self
 
 from msgspec import structs
 
-from semel_runtime.journal.base import (
+from semel_runtime.journal.chunks import check_size
+from semel_runtime.journal.contract import (
     REWRITTEN_MAX,
     BatchPosition,
     Claim,
+    DiskShortage,
     Entry,
     LaterBatches,
     Piece,
+    Reserve,
     StoredBatch,
+    shortage_of,
 )
-from semel_runtime.journal.chunks import check_size
-from semel_runtime.journal.errors import (
+from semel_runtime.journal.journal_errors import (
     JournalFencedError,
     JournalOpenError,
     JournalUnknownError,
@@ -51,7 +54,7 @@ class MemoryJournal:
 
     @property
     def content(self) -> Content:
-        """What is on the volume."""
+        """The content of the volume."""
         return self._volume.content
 
     @property
@@ -167,15 +170,23 @@ class MemoryJournal:
         content.snapshot = pieces
 
     def on_death(self, listener: Callable[[JournalUnknownError], None]) -> None:
-        """See `Journal.on_death`: memory is not lost while nobody writes."""
+        """See `Journal.on_death`: memory is not lost between writes."""
 
     def free_bytes(self) -> int:
         """See `Journal.free_bytes`."""
         return self._volume.free_bytes
 
-    def has_room(self) -> bool:
-        """See `Journal.has_room`."""
-        return self._volume.free_bytes > self._disk_reserve_bytes
+    def shortage(
+        self, queued_bytes: int = 0, may_use: Reserve = Reserve.NONE
+    ) -> DiskShortage | None:
+        """See `Journal.shortage`."""
+        return shortage_of(
+            "/memory",
+            free_bytes=self._volume.free_bytes,
+            queued_bytes=queued_bytes,
+            reserve_bytes=self._disk_reserve_bytes,
+            may_use=may_use,
+        )
 
     async def close(self) -> None:
         """See `Journal.close`."""

@@ -1,8 +1,8 @@
 """A network in memory: handlers at addresses, calls between them, and faults that a test decides.
 
-Requests and answers are serialized on the way, as on a real wire: nobody shares a message. Every
-call runs its handler in a task of its own, so a caller that stops waiting does not stop it; that
-is what a lost answer looks like.
+Requests and answers are serialized on the way, as on a real wire: both sides share no message.
+Every call runs its handler in a task of its own, so a caller that stops waiting does not stop it;
+that is what a lost answer looks like.
 """
 
 import asyncio
@@ -12,11 +12,11 @@ from enum import Enum, auto
 from google.protobuf.message import Message
 
 from semel_common.errors import NetworkExceptionError, RequestTimedOutError
+from semel_common.wire.messages.message_pieces import Outgoing, message_of
 from semel_common.wire.methods import Method, Req, Res
-from semel_common.wire.pieces import Outgoing, message_of
-from semel_runtime.server.answer import answer
+from semel_runtime.authentication.principal import ANONYMOUS, Origin, Principal
 from semel_runtime.server.calls import Call, Handlers
-from semel_runtime.server.principal import ANONYMOUS, Origin, Principal
+from semel_runtime.server.handler_call import answer
 
 
 class Fault(Enum):
@@ -45,11 +45,11 @@ class MemoryNetwork:
         """Asked for each call by address, method and request: what to do to it."""
 
     def serve(self, address: str, handlers: Handlers) -> None:
-        """Put handlers at an address, in place of what was there."""
+        """Put handlers at an address, in place of the earlier ones."""
         self._handlers[address] = handlers
 
     def cut(self, address: str) -> None:
-        """Let nobody be at an address."""
+        """Remove the handlers of an address."""
         self._handlers.pop(address, None)
 
     def connect(self, address: str) -> "MemoryConnection":
@@ -104,7 +104,7 @@ class MemoryNetwork:
         handlers = self._handlers.get(address)
         endpoint = None if handlers is None else handlers.find(method.path)
         if endpoint is None:
-            raise NetworkExceptionError(f"nobody answers at {address}")
+            raise NetworkExceptionError(f"no service answers at {address}")
         deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
         copy = method.request.FromString(request.SerializeToString())
         origin = Origin(listener="default", principal=principal)

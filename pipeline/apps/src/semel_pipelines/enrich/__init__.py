@@ -1,1 +1,1 @@
-"""Orders joined with the menu: what the books need, and what the kitchen needs, at once."""
+"""Orders joined with the menu, for the books and for the kitchen, at once."""

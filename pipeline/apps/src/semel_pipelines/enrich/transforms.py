@@ -23,7 +23,7 @@ class Topics:
     kitchen: str
     """What to put on it, for the kitchen."""
     rejected: str
-    """What is no order line, or is for a pizza that is not on the menu."""
+    """Records that are no order line, or are for a pizza that is not on the menu."""
 
 
 def pipeline(records: DataFrame, menu: DataFrame, topics: Topics) -> DataFrame:

@@ -1,4 +1,4 @@
-"""What is open: the income of days that the watermark has not closed yet, from the state itself.
+"""Open windows: the income of days that the watermark has not closed yet, from the state itself.
 
 `python -m semel_pipelines.pizza_income.open_windows --checkpoint …` prints it, as lines of JSON.
 Together with the closed days, which are in the topic of income, it is all the income there is: an
@@ -28,7 +28,7 @@ def open_windows(spark: SparkSession, checkpoint: str) -> DataFrame:
 
 
 def main() -> None:
-    """Print what is open."""
+    """Print the open windows."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--checkpoint", required=True, help="of the pipeline pizza_income")
     command.add_session_arguments(parser)

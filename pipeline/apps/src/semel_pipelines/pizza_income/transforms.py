@@ -1,7 +1,7 @@
 """From order lines to income by day and type of pizza: a frame in, a frame out.
 
-Amounts are decimals from the first record to the last, and text in records: whoever reads a number
-from JSON as a float has lost the cents.
+Amounts are decimals from the first record to the last, and text in records: a reader that reads a
+number from JSON as a float has lost the cents.
 """
 
 from pyspark.sql import Column, DataFrame

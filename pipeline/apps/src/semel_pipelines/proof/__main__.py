@@ -15,7 +15,8 @@ import tempfile
 from pathlib import Path
 from random import Random
 
-from semel_cli.output import Format, note, show
+from semel_cli.shared.output import Format, note, show
+from semel_common.stop_signals import heeded_signals
 from semel_local.errors import first_of
 from semel_pipelines.proof import report
 from semel_pipelines.proof.drivers import DriverError
@@ -64,10 +65,11 @@ def main() -> int:
 
 
 async def _run(run: Run) -> Result:
-    """Treat SIGTERM as Ctrl-C: cancel, so that no process is left behind."""
+    """Treat SIGTERM and SIGHUP as Ctrl-C: cancel, so that no process is left behind."""
     task = asyncio.current_task()
     assert task is not None
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    for number in set(heeded_signals()) - {signal.SIGINT}:  # That is for asyncio.run.
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     return await run.run()
 
 

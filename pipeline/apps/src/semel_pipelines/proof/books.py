@@ -30,7 +30,7 @@ Entry = tuple[Group, Income]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What the topics hold, and what is still open in Spark's state."""
+    """The contents of the topics, and the open windows in Spark's state."""
 
     closed: Sequence[Entry]
     open: Sequence[Entry]

@@ -76,7 +76,7 @@ class Driver:
     def batches(self) -> int:
         """How many micro-batches are complete."""
         commits = self.checkpoint / "commits"
-        return sum(each.name.isdigit() for each in commits.iterdir()) if commits.exists() else 0
+        return sum(path.name.isdigit() for path in commits.iterdir()) if commits.exists() else 0
 
     async def start(self) -> None:
         """Start it, from its checkpoint if there is one."""
@@ -119,7 +119,7 @@ class Driver:
         found[0].kill()
 
     async def finish(self) -> None:
-        """Let it do what is there, and wait until it has ended in order. Raises DriverError."""
+        """Let it process the present records, and wait for its end. Raises DriverError."""
         await self.working()
         self._process.signal(signal.SIGTERM)
         try:

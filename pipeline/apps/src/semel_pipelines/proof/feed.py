@@ -36,7 +36,7 @@ def spoilt(line: OrderLine) -> Sequence[bytes]:
 
 
 def deliveries(orders: Orders) -> Sequence[Delivery]:
-    """Return the year day by day, with what is no order at some of the days."""
+    """Return the year day by day, with invalid orders at some of the days."""
     days = [list(lines) for _, lines in groupby(orders.lines, lambda line: line.date)]
     bad = spoilt(orders.lines[0])
     step = len(days) // len(bad)
@@ -58,7 +58,7 @@ class Feed:
         """Order lines that have come in."""
 
     async def up_to(self, lines: int) -> None:
-        """Send until there are so many order lines; whoever is killed, each is stored once."""
+        """Send until there are so many order lines; each is stored once, despite all kills."""
         while self._coming and self.sent_lines < lines:
             async with asyncio.TaskGroup() as group:
                 group.create_task(asyncio.sleep(1 / DAYS_PER_S), name="pace of the feed")

@@ -1,4 +1,4 @@
-"""Who is killed when: a plan from a seed. No I/O."""
+"""The plan of kills, made from a seed. No I/O."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The picture: income by day and type of pizza, what is closed and what is open."""
+"""The picture: income by day and type of pizza, closed and open."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta

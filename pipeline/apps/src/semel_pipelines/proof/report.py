@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 
-from semel_cli.output import Cell, Facts, Table
+from semel_cli.shared.output import Cell, Facts, Table
 from semel_pipelines.proof.books import Entry, total
 from semel_pipelines.proof.picture import TYPES
 from semel_pipelines.proof.run import Result
@@ -15,7 +15,7 @@ _SHOWN = 10
 
 
 def income_table(result: Result) -> Table:
-    """Return the income by month and type, what is closed and what is open together."""
+    """Return the income by month and type, closed and open together."""
     sums: defaultdict[tuple[str, str], Decimal] = defaultdict(Decimal)
     for group, income in (*result.found.closed, *result.found.open):
         sums[group.day[:7], group.type] += income.amount

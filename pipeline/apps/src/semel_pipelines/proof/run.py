@@ -12,7 +12,7 @@ from random import Random
 
 from aiosemel import SemelClient
 from semel_cli.demo.input import Orders, read_orders
-from semel_cli.output import note
+from semel_cli.shared.output import note
 from semel_local import ProcessCluster
 from semel_pipelines.menu import read_menu
 from semel_pipelines.proof.books import Entry, Found, differences, entry, line_number
@@ -115,7 +115,7 @@ class Run:
         return kills
 
     async def _ready(self, victim: str) -> None:
-        """Wait until the victim works: who is only starting has nothing to lose."""
+        """Wait until the victim works: a starting process has nothing to lose."""
         driver = self._driver(victim)
         await (driver.working() if driver else self._semel.wait_ready())
 

@@ -7,7 +7,7 @@ from aiosemel import ConsumerOptions, IsolationLevel, OffsetReset, OffsetSpec, S
 from aiosemel import TopicPartition as Partition
 
 _SETTLE_TIMEOUT_S = 120.0
-"""Twice the time-out of the transactions: whatever nobody works on is given up by then."""
+"""Twice the time-out of the transactions: an abandoned transaction has aborted by then."""
 _POLL_S = 0.1
 
 
@@ -35,7 +35,7 @@ async def _ends(client: SemelClient, topic: str) -> Mapping[Partition, int]:
     That of a task that was killed may be so for a while, and hides what is committed behind it.
     """
     described = await client.admin().describe_topic(topic)
-    partitions = [Partition(topic, each.partition) for each in described.partitions]
+    partitions = [Partition(topic, partition.partition) for partition in described.partitions]
     try:
         async with asyncio.timeout(_SETTLE_TIMEOUT_S):
             while True:
@@ -54,11 +54,11 @@ async def _ends(client: SemelClient, topic: str) -> Mapping[Partition, int]:
 async def _open(client: SemelClient, topic: str) -> Sequence[str]:
     found = await client.admin().operators.list_open_transactions()
     return [
-        f"producer id {each.producer_id}, epoch {each.producer_epoch}"
-        f" of {each.known.transactional_id if each.known else 'somebody unknown'}"
-        f" in {each.partition} from offset {each.first_offset} on"
-        for each in found.transactions
-        if each.partition is not None and each.partition.topic == topic
+        f"producer id {transaction.producer_id}, epoch {transaction.producer_epoch}"
+        f" of {transaction.known.transactional_id if transaction.known else 'somebody unknown'}"
+        f" in {transaction.partition} from offset {transaction.first_offset} on"
+        for transaction in found.transactions
+        if transaction.partition is not None and transaction.partition.topic == topic
     ]
 
 

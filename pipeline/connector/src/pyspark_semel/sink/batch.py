@@ -8,8 +8,14 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from pyspark_semel.errors import OptionError
-from pyspark_semel.sink import columns, decide, identity, options, reach
-from pyspark_semel.sink.write import Written, receipts_of, task_name, task_property, write
+from pyspark_semel.sink import columns, decide, identity, options, topics
+from pyspark_semel.sink.write import (
+    Written,
+    receipts_of,
+    task_name,
+    task_property,
+    write,
+)
 
 
 class BatchWriter(DataSourceArrowWriter):
@@ -21,7 +27,7 @@ class BatchWriter(DataSourceArrowWriter):
             raise OptionError("a topic cannot be overwritten: write with mode append")
         self._options = options.of_batch(given)
         columns.check(schema, self._options.topic)
-        reach.check(self._options)
+        self._options = topics.checked(self._options)
         self._write_id = str(uuid4())
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:

@@ -1,7 +1,7 @@
-"""The columns of the sink: which a frame must have, and what of them goes where. No I/O.
+"""The columns of the sink: the required ones, and their use. No I/O.
 
-Rows are parted as columns. What most frames do not have (topics and partitions of their own) costs
-those that do not have it nothing.
+Rows are parted as columns. Optional columns (topics and partitions of their own) cost frames
+without them nothing.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,7 +31,7 @@ from pyspark_semel.sink.partitioner import ANY, Partitions, partitions_of
 KEY, VALUE, HEADERS, TOPIC, PARTITION = "key", "value", "headers", "topic", "partition"
 _WRITTEN = (KEY, VALUE, HEADERS, TOPIC, PARTITION)
 _IGNORED = ("offset", "timestamp", "timestampType")
-"""What frames of the source have besides: given out anew to what is written."""
+"""Further columns of frames of the source: the cluster gives them out again for written records."""
 _WANTED = {
     KEY: "string or binary",
     VALUE: "string or binary",
@@ -108,7 +108,7 @@ def _is_header(kind: DataType) -> bool:
 def by_topic(batch: pa.RecordBatch, topic: str | None) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Part rows by topic; ``topic`` is that of all, None: the column says it for each.
 
-    Raises RecordError for a row of which nobody says it.
+    Raises RecordError for a row without it.
     """
     batch = batch.select([name for name in batch.schema.names if name in _WRITTEN])
     if topic is not None:
@@ -125,8 +125,8 @@ def by_topic(batch: pa.RecordBatch, topic: str | None) -> Iterator[tuple[str, pa
 def by_partition(topic: str, batch: pa.RecordBatch, partition_count: int) -> Iterator[Rows]:
     """Part the rows of a topic by partition: the column's, else that of the key, else any.
 
-    Those of each partition keep their order, and so do those that may go to any. Raises RecordError
-    for a partition that is not there.
+    Rows of each partition keep their order, and so do rows that may go to any. Raises RecordError
+    for a missing partition.
     """
     keys = _bytes(batch, KEY)
     targets = _targets(topic, batch, keys, partition_count)

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from aiosemel import JointHandle, JointOutcome, JointReceipt, SemelClient
 from aiosemel.errors import SemelError, TransactionalIdNotFoundError
-from pyspark_semel.connection import connect
 from pyspark_semel.errors import TransactionError
+from pyspark_semel.reach import connect_to, unreachable_named
 from pyspark_semel.settings import flush_spans
 from pyspark_semel.sink.options import TRANSACTIONAL_ID, SinkOptions
 
@@ -16,15 +16,15 @@ _log = logging.getLogger(__name__)
 def commit(options: SinkOptions, receipts: Sequence[JointReceipt]) -> None:
     """Commit what these tasks wrote, all at once; what others wrote aborts.
 
-    When it returns, readers see all of it, or do so some seconds later, where the process of a task
-    was killed in the moment of a send. Done again, it does nothing. Raises TransactionError for
-    what is no repeat, and yet is not written, because its version or a later one is committed.
+    When it returns, readers see all of it, or do so some seconds later, if the process of a task
+    was killed in the moment of a send. Done again, it does nothing. Raises TransactionError for a
+    write that is no repeat and still cannot be made, because its version or a later one is
+    committed.
     """
-    connection = connect(
-        options.bootstrap, api_timeout_ms=options.api_timeout_ms, security=options.security
-    )
+    connection = connect_to(options, receipts[0].handle.cluster_id or options.cluster_id)
     try:
-        connection.call(_commit(connection.client, options, receipts))
+        with unreachable_named(options):
+            connection.call(_commit(connection.client, options, receipts))
     finally:
         flush_spans()
 
@@ -32,7 +32,7 @@ def commit(options: SinkOptions, receipts: Sequence[JointReceipt]) -> None:
 def abort(
     options: SinkOptions, receipts: Sequence[JointReceipt], expected: JointHandle | None = None
 ) -> None:
-    """Abort what is not committed.
+    """Abort an uncommitted transaction.
 
     Which it is the tasks say. If none does, it is ``expected``, provided that this write has it
     open. If that is not known either, the next run aborts it, or its time-out.
@@ -40,9 +40,7 @@ def abort(
     handle = receipts[0].handle if receipts else expected
     if handle is None:
         return
-    connection = connect(
-        options.bootstrap, api_timeout_ms=options.api_timeout_ms, security=options.security
-    )
+    connection = connect_to(options, handle.cluster_id or options.cluster_id)
     connection.call(_abort(connection.client, options, handle, receipts))
 
 

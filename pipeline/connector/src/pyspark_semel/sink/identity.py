@@ -6,8 +6,8 @@ tells the driver's part of a sink none of that. So tasks make the name, and the 
 from their receipts. If a write fails before there is one, the driver can but suppose that it was in
 no ``foreachBatch``; readers wait for the time-out of others.
 
-A batch write within ``foreachBatch`` is told the same, on classic Spark, and has the same names.
-Any other batch write is what its options say it is; or, without any, a transaction that nobody can
+A batch write within ``foreachBatch`` gets the same facts, on classic Spark, and has the same names.
+The options of any other batch write name it; without any, it is a transaction that no job can
 repeat: atomic, but done again it writes again. Its id is used for nothing else, and says so.
 
 Spark Connect tells a write within ``foreachBatch`` nothing. It cannot be told from any other there,
@@ -15,8 +15,7 @@ so there all batch writes must say who they are.
 
 A run is known by the job group that Spark sets for a query, and nothing else tells it. A function
 of ``foreachBatch`` that sets a group of its own makes all runs look like one: no older run would be
-fenced, and what a restart repeats would look written twice. So only the UUID of a run will do.
-No I/O.
+fenced, and a restart's repeats would look written twice. So only the UUID of a run will do. No I/O.
 """
 
 from collections.abc import Callable

@@ -1,12 +1,21 @@
 """The options of the sink, read and checked before anything is written. No I/O."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from aiosemel import Compression, ProducerOptions, Security
-from aiosemel.options import MAX_REQUEST_SIZE_LIMIT_BYTES
+from aiosemel.options.client_options import MAX_REQUEST_SIZE_LIMIT_BYTES
 from pyspark_semel.errors import OptionError
-from pyspark_semel.options import INT32_MAX, Options, refuse
+from pyspark_semel.options import (
+    API_TIMEOUT,
+    API_TIMEOUT_MS,
+    INT32_MAX,
+    MAX_OUTAGE,
+    MAX_OUTAGE_MS,
+    Options,
+    refuse,
+    refuse_tables_and_paths,
+)
 
 TOPIC = "topic"
 TRANSACTIONAL_ID = "transactionalId"
@@ -14,10 +23,9 @@ TXN_APP_ID = "txnAppId"
 TXN_VERSION = "txnVersion"
 RESET = "transactionalIdReset"
 TRANSACTION_TIMEOUT_MS = "transaction.timeout.ms"
-API_TIMEOUT_MS = "default.api.timeout.ms"
 MAX_REQUEST_SIZE = "max.request.size"
 COMPRESSION = "compression.type"
-_DOTTED = (TRANSACTION_TIMEOUT_MS, API_TIMEOUT_MS, MAX_REQUEST_SIZE, COMPRESSION)
+_DOTTED = (TRANSACTION_TIMEOUT_MS, API_TIMEOUT, MAX_REQUEST_SIZE, COMPRESSION)
 """Those of Kafka's producer."""
 _OWN = (TOPIC, TRANSACTIONAL_ID, TXN_APP_ID, TXN_VERSION, RESET)
 _NEEDLESS = {
@@ -27,6 +35,7 @@ _NEEDLESS = {
 """Options of Kafka's sink, and what to do here."""
 _SPARKS = ("checkpointLocation", "queryName")
 """Options of a stream that are Spark's, and come to its sink too."""
+_DELIVERY_TIMEOUT_MS = 120_000
 _BUFFER_BYTES = 32 << 20
 _BATCH_BYTES = 64 << 10
 
@@ -44,18 +53,27 @@ class SinkOptions:
     txn_version: int | None
     reset: bool
     transaction_timeout_ms: int
-    """How long a transaction may stay open when nobody works on it any more."""
+    """How long a transaction may stay open without a sign of life."""
     api_timeout_ms: int
     """How long a call may wait for the cluster, with all its attempts."""
+    max_outage_ms: int | None
+    """How long a cluster that has answered once may be away; None: not longer than a call."""
+    waits_at_first: bool = False
+    """Whether it may be away as long before its first answer, too."""
     max_request_size_bytes: int
     """The largest record, and request."""
     compression: Compression
+    cluster_id: str | None = None
+    """The cluster that was asked when the write was planned; None: it was not asked yet."""
 
     @property
     def producer(self) -> ProducerOptions:
         """What the SDK is told of it."""
+        longest_ms = max(self.api_timeout_ms, self.max_outage_ms or 0)
         return ProducerOptions(
-            max_block_ms=self.api_timeout_ms,
+            max_block_ms=longest_ms,
+            waits_for_topics=False,
+            delivery_timeout_ms=max(_DELIVERY_TIMEOUT_MS, longest_ms),
             max_request_size_bytes=self.max_request_size_bytes,
             buffer_memory_bytes=max(_BUFFER_BYTES, self.max_request_size_bytes),
             batch_size_bytes=min(_BATCH_BYTES, self.max_request_size_bytes),
@@ -65,8 +83,11 @@ class SinkOptions:
 
 def of_batch(given: Mapping[str, str]) -> SinkOptions:
     """Read the options of a batch write; raises OptionError."""
-    options = _options(given, _OWN)
+    options = _options(given, (*_OWN, MAX_OUTAGE))
     read = _read(options)
+    if options.text(MAX_OUTAGE) is not None:
+        max_outage_ms = options.duration_ms(MAX_OUTAGE, MAX_OUTAGE_MS)
+        read = replace(read, max_outage_ms=max_outage_ms, waits_at_first=True)
     if read.txn_version is not None and read.transactional_id is None:
         raise OptionError(f"{TXN_VERSION} is given without {TRANSACTIONAL_ID}: a version of what?")
     return read
@@ -74,16 +95,17 @@ def of_batch(given: Mapping[str, str]) -> SinkOptions:
 
 def of_stream(given: Mapping[str, str]) -> SinkOptions:
     """Read the options of a stream; raises OptionError."""
-    options = _options(given, (*_OWN, *_SPARKS))
+    options = _options(given, (*_OWN, *_SPARKS, MAX_OUTAGE))
     if options.text(TXN_VERSION) is not None:
         raise OptionError(
             f"{TXN_VERSION} is for batch writes: the version of a stream's transaction is the"
             " number of its micro-batch"
         )
-    return _read(options)
+    return replace(_read(options), max_outage_ms=options.duration_ms(MAX_OUTAGE, MAX_OUTAGE_MS))
 
 
 def _options(given: Mapping[str, str], known: Collection[str]) -> Options:
+    refuse_tables_and_paths(given, instead=TOPIC)
     refuse(given, _NEEDLESS)
     return Options(given, known, _DOTTED)
 
@@ -98,7 +120,8 @@ def _read(options: Options) -> SinkOptions:
         txn_version=options.integer(TXN_VERSION, minimum=0),
         reset=options.boolean(RESET, default=False),
         transaction_timeout_ms=_int32(options, TRANSACTION_TIMEOUT_MS, 1_000) or 60_000,
-        api_timeout_ms=_int32(options, API_TIMEOUT_MS, 1) or 60_000,
+        api_timeout_ms=_int32(options, API_TIMEOUT, 1) or API_TIMEOUT_MS,
+        max_outage_ms=None,
         max_request_size_bytes=options.integer(
             MAX_REQUEST_SIZE, minimum=1_024, maximum=MAX_REQUEST_SIZE_LIMIT_BYTES
         )

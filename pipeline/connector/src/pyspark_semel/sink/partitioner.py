@@ -32,7 +32,7 @@ def _murmur2(keys: pa.Array) -> _Hashes:
     _, offsets, data = keys.buffers()
     ends = np.frombuffer(offsets, np.int32)[keys.offset : keys.offset + len(keys) + 1]
     starts, lengths = ends[:-1].astype(np.int64), np.diff(ends)
-    # Words begin anywhere; what is read past the last key is never used.
+    # Words begin anywhere; the bytes past the last key are never used.
     held = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
     padded = np.concatenate((held[: ends[-1]], np.zeros(_WORD_BYTES, np.uint8)))
     words = np.ndarray((len(padded) - _WORD_BYTES + 1,), "<u4", padded, strides=(1,))

@@ -6,8 +6,14 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from pyspark_semel.sink import columns, decide, identity, options, reach
-from pyspark_semel.sink.write import Written, receipts_of, task_name, task_property, write
+from pyspark_semel.sink import columns, decide, identity, options, topics
+from pyspark_semel.sink.write import (
+    Written,
+    receipts_of,
+    task_name,
+    task_property,
+    write,
+)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -17,7 +23,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         """Raise OptionError, SchemaError, UnknownTopicError, UnreachableError."""
         self._options = options.of_stream(given)
         columns.check(schema, self._options.topic)
-        reach.check(self._options)
+        self._options = topics.checked(self._options)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Write the rows of one task."""

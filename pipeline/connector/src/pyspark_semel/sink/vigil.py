@@ -6,7 +6,7 @@ waits to be done again, no writer is open: what the finished ones have written m
 
 So each process that has written keeps watch: from the first task that joins until the transaction
 is over, at the longest for some timeouts after its last task here. If all tasks here have failed it
-ends at once: perhaps nobody is left who would end the transaction, and readers wait for it.
+ends at once: perhaps no process is left that would end the transaction, and readers wait for it.
 """
 
 import asyncio
@@ -58,7 +58,7 @@ class Vigil:
             async with self._deadline:
                 await self._joint.keep_alive()
         except TimeoutError:
-            pass  # Whoever was to end it is gone: the coordinator does.
+            pass  # Its owner is gone: the coordinator ends it.
         finally:
             self._is_over = True
             self._forget()

@@ -9,13 +9,15 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
 from aiosemel import JointHandle, JointReceipt, JointWriter
-from aiosemel.errors import JointOwnerMismatchError, MessageTooLargeError, ProducerFencedError
-from pyspark_semel.connection import Connection, connect
-from pyspark_semel.errors import RecordError, TransactionError
+from aiosemel.errors import JointOwnerMismatchError, ProducerFencedError, SemelError
+from pyspark_semel.connection import Connection
+from pyspark_semel.errors import TransactionError
+from pyspark_semel.reach import connect_to, unreachable_named
 from pyspark_semel.settings import flush_spans
 from pyspark_semel.sink import columns
-from pyspark_semel.sink.options import MAX_REQUEST_SIZE, RESET, TRANSACTIONAL_ID, SinkOptions
-from pyspark_semel.sink.reach import Topics
+from pyspark_semel.sink.options import RESET, TRANSACTIONAL_ID, SinkOptions
+from pyspark_semel.sink.refused import spark_error
+from pyspark_semel.sink.topics import Topics
 from pyspark_semel.sink.vigil import watch
 
 
@@ -34,16 +36,15 @@ def write(
 
     ``name`` is what operators see of the task.
     """
-    connection = connect(
-        options.bootstrap, api_timeout_ms=options.api_timeout_ms, security=options.security
-    )
+    connection = connect_to(options, options.cluster_id)
     writer = connection.client.join(handle, name=name, options=options.producer)
     try:
-        connection.call(_join(writer))
-        if writer.already_committed:
-            receipt = connection.call(writer.finish())
-        else:
-            receipt = _send_watched(connection, options, writer, batches)
+        with unreachable_named(options):
+            connection.call(_join(writer))
+            if writer.already_committed:
+                receipt = connection.call(writer.finish())
+            else:
+                receipt = _send_watched(connection, options, writer, batches)
     finally:
         connection.call(writer.close())
         flush_spans()
@@ -102,6 +103,8 @@ def _send_watched(
         _send_all(connection, options, writer, batches)
         receipt = connection.call(writer.finish())
         return receipt
+    except SemelError as error:
+        raise spark_error(error) or error from error
     finally:
         connection.call(vigil.end(finished=receipt is not None))
 
@@ -130,19 +133,13 @@ def _send_all(
 
 async def _send(writer: JointWriter, parts: Iterable[columns.Rows]) -> None:
     for rows in parts:
-        try:
-            await writer.send_columns(
-                rows.topic,
-                rows.values,
-                keys=rows.keys,
-                partition=rows.partition,
-                headers=rows.headers,
-            )
-        except MessageTooLargeError as error:
-            raise RecordError(
-                f"a row for topic {rows.topic} is too large: {error}. Split it, or raise"
-                f" {MAX_REQUEST_SIZE}, and max.message.bytes of the topic"
-            ) from error
+        await writer.send_columns(
+            rows.topic,
+            rows.values,
+            keys=rows.keys,
+            partition=rows.partition,
+            headers=rows.headers,
+        )
 
 
 def _context() -> TaskContext:

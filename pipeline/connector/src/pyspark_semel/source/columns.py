@@ -1,6 +1,6 @@
 """The columns of the source, which are those of Kafka's, and how records become a RecordBatch.
 
-Nothing here happens for each record in Python, but for headers, which are a list for each.
+No Python code runs for a single record, except for headers, which are a list for each.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,9 +1,9 @@
-"""Filters that Spark pushes down: they narrow what is read, and Spark applies them again. No I/O.
+"""Filters that Spark pushes down: they narrow the read, and Spark applies them again. No I/O.
 
-So what is not understood here is no mistake, and what is narrowed must only never lose a record
-that passes. Timestamps need not rise with offsets: before the first record that is late enough
-there is none, but after one that is too late there may be others that are not. So only lower bounds
-of timestamps narrow.
+So an unknown filter is no mistake, and a narrowed read must only never lose a record that passes.
+Timestamps need not rise with offsets: before the first record that is late enough there is none,
+but after one that is too late there may be others that are not. So only lower bounds of timestamps
+narrow.
 """
 
 from collections.abc import Iterable, Mapping
@@ -59,8 +59,8 @@ class Narrowing:
 def narrowing(filters: Iterable[Filter]) -> Narrowing:
     """Return what passes all of these."""
     found = Narrowing()
-    for each in filters:
-        found = _with(found, each)
+    for pushed in filters:
+        found = _with(found, pushed)
     return found
 
 

@@ -10,15 +10,17 @@ stores anything, and so where the query has begun.
 
 import asyncio
 import logging
+import time
 
-from aiosemel import LogRange, OffsetSpec
+from aiosemel import OffsetSpec
 from aiosemel.errors import SemelError
 from pyspark_semel.source.histories import Histories
+from pyspark_semel.source.lag import Lag
 from pyspark_semel.source.limits import Patience, cap, size
 from pyspark_semel.source.logs import Logs, Seen
 from pyspark_semel.source.offsets import Positions, StreamOffsets
 from pyspark_semel.source.options import SourceOptions
-from pyspark_semel.source.splits import split
+from pyspark_semel.source.splits import Task, tasks
 
 IDLE_WAIT_MS = 400
 """How long a call waits for records at most: new topics and partitions are seen no later."""
@@ -29,15 +31,16 @@ _log = logging.getLogger(__name__)
 class Follower:
     """One run of a query."""
 
-    def __init__(self, logs: Logs, options: SourceOptions) -> None:
+    def __init__(self, logs: Logs, options: SourceOptions, lag: Lag) -> None:
         self._logs = logs
+        self._lag = lag
         self._options = options
         self._histories = Histories(logs, options)
         self._initial: StreamOffsets | None = None
         self._target: StreamOffsets | None = None
         """Where a run ends that reads what is available now."""
         self._idle_ends: Positions | None = None
-        """Where the logs ended when there was nothing to read; None: there was, or who knows."""
+        """The ends of the logs when there was nothing to read; None: there was, or unknown."""
         self._missing: tuple[str, ...] = ()
         self._patience = Patience(max_delay=options.max_trigger_delay_ms / 1000)
         self._reported: Positions = {}
@@ -75,6 +78,8 @@ class Follower:
         self._patience = self._patience.begun(_now())
         if maximum is not None:
             stops = dict(cap(begins, stops, maximum))
+        newest = ends if self.known is None else self.known
+        await self._lag.note(stops, newest.positions, newest.topic_ids, time.time_ns() // 1_000_000)
         return StreamOffsets(
             cluster_id=ends.cluster_id,
             topic_ids=ends.topic_ids,
@@ -82,14 +87,10 @@ class Follower:
             began=going_on if start.initial else None,
         )
 
-    async def ranges(self, start: StreamOffsets, end: StreamOffsets) -> list[LogRange]:
-        """Return what a micro-batch reads, one range for each task."""
+    async def tasks(self, start: StreamOffsets, end: StreamOffsets) -> list[Task]:
+        """Return what a micro-batch reads, for each task."""
         ranges = await self._histories.between(start, end)
-        return split(
-            ranges,
-            min_partitions=self._options.min_partitions,
-            max_records=self._options.max_records_per_partition,
-        )
+        return tasks(end.cluster_id, ranges, self._options.spread)
 
     async def _ends(self) -> StreamOffsets:
         if self._idle_ends is not None:
@@ -103,11 +104,11 @@ class Follower:
     async def _begins(
         self, start: StreamOffsets, ends: StreamOffsets
     ) -> tuple[Positions, Positions]:
-        """Return where to read on in all partitions, and in those that were there before."""
+        """Return the next offsets of all partitions, and of the earlier ones."""
         going_on = await self._histories.going_on(start, ends)
         if self._missing and self._options.fail_on_data_loss:
             self._logs.refuse(self._missing)
-        new = [each for each in ends.positions if each not in going_on]
+        new = [position for position in ends.positions if position not in going_on]
         return {**going_on, **(await self._logs.starts(new))}, going_on
 
     def _waits(self, offsets: int, minimum: int | None) -> bool:
@@ -122,8 +123,10 @@ class Follower:
         if group_id is None or done.positions == self._reported:
             return
         try:
-            await self._logs.report(group_id, done.positions)
-        except SemelError as error:
+            # An outage of the group's coordinator is not to hold the query up.
+            async with asyncio.timeout(self._options.api_timeout_ms / 1000):
+                await self._logs.report(group_id, done.positions)
+        except (SemelError, TimeoutError) as error:
             _log.warning("progress is not reported to group %s: %s", group_id, error)
         else:
             self._reported = done.positions

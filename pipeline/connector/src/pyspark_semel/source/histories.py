@@ -1,7 +1,7 @@
 """Whether offsets still mean what they meant: the logs they name may be gone, or be other ones.
 
-What is missing is reported as a loss: an error, unless ``failOnDataLoss`` is false; then the query
-goes on with what is there, and a log that was made anew is read from its start.
+Missing records are reported as a loss: an error, unless ``failOnDataLoss`` is false; then the query
+goes on with the present records, and reads a new log from its start.
 """
 
 from collections.abc import Collection, Mapping
@@ -11,7 +11,8 @@ from pyspark_semel.errors import CheckpointError
 from pyspark_semel.source.logs import Logs, Seen
 from pyspark_semel.source.losses import Losses
 from pyspark_semel.source.offsets import Positions, StreamOffsets
-from pyspark_semel.source.options import SourceOptions, subscribes
+from pyspark_semel.source.options import SourceOptions
+from pyspark_semel.source.subscriptions import subscribes
 
 
 class Histories:
@@ -25,7 +26,7 @@ class Histories:
     async def going_on(self, start: StreamOffsets, now: StreamOffsets) -> Positions:
         """Return where to read on, in those of the partitions at ``start`` that are still there.
 
-        Raises DataLossError for those that are not, CheckpointError for another cluster.
+        Raises DataLossError for missing ones, CheckpointError for another cluster.
         """
         self._check_cluster(start, now.cluster_id)
         self._check_logs(start, now.topic_ids, now.positions)
@@ -45,9 +46,9 @@ class Histories:
         self._check_cluster(end, seen.cluster_id)
         self._check_logs(end, seen.topic_ids, seen.partitions)
         there = {
-            each: stop
-            for each in seen.partitions
-            if (stop := end.position(each, seen.topic_ids[each.topic])) is not None
+            partition: stop
+            for partition in seen.partitions
+            if (stop := end.position(partition, seen.topic_ids[partition.topic])) is not None
         }
         log_starts = await self._logs.starts(there)
         ranges = []
@@ -104,11 +105,11 @@ class Histories:
     ) -> None:
         for topic, topic_id in stored.topic_ids.items():
             self._check_topic(topic, topic_id, topic_ids.get(topic))
-        for each in sorted(stored.positions.keys() - set(partitions)):
+        for missing in sorted(stored.positions.keys() - set(partitions)):
             # A topic that is there has all its partitions: these are not subscribed to.
-            if stored.topic_ids[each.topic] == topic_ids.get(each.topic):
+            if stored.topic_ids[missing.topic] == topic_ids.get(missing.topic):
                 self._losses.report(
-                    f"{each} is in the checkpoint, and the options do not name it any more"
+                    f"{missing} is in the checkpoint, and the options do not name it any more"
                 )
 
     def _check_topic(self, topic: str, known_id: str, topic_id: str | None) -> None:
@@ -127,11 +128,12 @@ class Histories:
             )
 
     async def _cut_off(self, going_on: Positions, now: StreamOffsets) -> Positions:
-        """Report logs that end before what was read of them, and return their ends."""
+        """Report logs that end before their read offsets, and return their ends."""
         ahead = [each for each, position in going_on.items() if position > now.positions[each]]
         if not ahead:
             return {}
-        # The last stable offset lies behind what was read with another isolation level before.
+        # The last stable offset lies behind the position that another isolation level reached
+        # before.
         ends = await self._logs.durable_ends(ahead)
         cut_off = {each: end for each, end in ends.items() if end < going_on[each]}
         for each, end in cut_off.items():

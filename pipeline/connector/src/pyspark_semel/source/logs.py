@@ -1,7 +1,7 @@
 """What a source sees of the cluster: its topics, and the offsets at which their logs begin and end.
 
-Everything is looked up anew at each call, so that partitions which were added, and topics which
-were deleted or made anew, are noticed by the next micro-batch.
+Each call looks everything up again, so that the next micro-batch notices added partitions, and
+topics that were deleted or made again.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -15,19 +15,11 @@ from aiosemel import (
     TopicPartition,
     TopicsDescription,
 )
-from aiosemel.errors import RequestTimedOutError
-from pyspark_semel.errors import OptionError, UnknownTopicError, UnreachableError
+from pyspark_semel.errors import OptionError, UnknownTopicError
+from pyspark_semel.source.bounds import AtOffsets, AtTimestamp, AtTimestamps, Bound
 from pyspark_semel.source.offsets import EARLIEST, LATEST, Positions
-from pyspark_semel.source.options import (
-    AtOffsets,
-    AtTimestamp,
-    AtTimestamps,
-    Bound,
-    Partitions,
-    Pattern,
-    SourceOptions,
-    Topics,
-)
+from pyspark_semel.source.options import SourceOptions
+from pyspark_semel.source.subscriptions import SUBSCRIPTIONS, Partitions, Pattern, Topics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,18 +43,11 @@ class Logs:
         self._options = options
 
     async def look(self) -> Seen:
-        """Return what is there now; raises UnreachableError."""
-        try:
-            return _seen(await self._describe(), self._options)
-        except RequestTimedOutError as error:
-            raise UnreachableError(
-                f"no cluster answers at {self._options.bootstrap} within "
-                f"{self._options.api_timeout_ms} ms ({error}): see whether bootstrap.servers is "
-                "right, whether the services run, and whether this machine can reach them"
-            ) from error
+        """Return the present partitions."""
+        return _seen(await self._describe(), self._options)
 
     async def look_for_all(self) -> Seen:
-        """Return what is there now; raises UnknownTopicError unless all that is named is."""
+        """Return the present partitions; raises UnknownTopicError unless all named ones exist."""
         seen = await self.look()
         if seen.missing:
             self.refuse(seen.missing)
@@ -80,10 +65,12 @@ class Logs:
             case Topics(names):
                 return await self._admin.describe_topics(names)
             case Partitions(partitions):
-                return await self._admin.describe_topics({each.topic for each in partitions})
+                return await self._admin.describe_topics(
+                    {partition.topic for partition in partitions}
+                )
             case Pattern(pattern):
                 listed = await self._admin.list_topics()
-                matching = [each.name for each in listed if pattern.fullmatch(each.name)]
+                matching = [entry.name for entry in listed if pattern.fullmatch(entry.name)]
                 return await self._admin.describe_topics(matching)
 
     async def starts(self, partitions: Iterable[TopicPartition]) -> Positions:
@@ -95,7 +82,7 @@ class Logs:
         return await self._at(dict.fromkeys(partitions, OffsetSpec.LATEST))
 
     async def durable_ends(self, partitions: Iterable[TopicPartition]) -> Positions:
-        """Return where logs end, whatever is open."""
+        """Return the ends of logs, open transactions included."""
         return _offsets(
             await self._admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.LATEST))
         )
@@ -122,7 +109,7 @@ class Logs:
     async def since(self, partitions: Collection[TopicPartition], timestamp_ms: int) -> Positions:
         """Return where the first record at a time or later is; where there is none, the end."""
         found = await self._at(dict.fromkeys(partitions, timestamp_ms))
-        late = [each for each in partitions if each not in found]
+        late = [partition for partition in partitions if partition not in found]
         return {**found, **(await self.ends(late))}
 
     async def wait_for_records(self, ends: Positions, max_wait_ms: int) -> None:
@@ -140,7 +127,7 @@ class Logs:
     ) -> Positions:
         if isinstance(bound, OffsetSpec):
             return await self._at(dict.fromkeys(partitions, bound))
-        _check_names_all(bound.option, bound.offsets, partitions)
+        await self._check_names_all(bound.option, bound.offsets, partitions)
         specs = {EARLIEST: OffsetSpec.EARLIEST, LATEST: OffsetSpec.LATEST}
         special = {p: specs[at] for p, at in bound.offsets.items() if at in specs}
         return {**bound.offsets, **(await self._at(special))}
@@ -150,12 +137,39 @@ class Logs:
     ) -> tuple[Positions, Collection[TopicPartition]]:
         """Return what was found, and the partitions that have no record that late."""
         if isinstance(bound, AtTimestamps):
-            _check_names_all(bound.option, bound.timestamps_ms, partitions)
+            await self._check_names_all(bound.option, bound.timestamps_ms, partitions)
             wanted = bound.timestamps_ms
         else:
             wanted = dict.fromkeys(partitions, bound.timestamp_ms)
         found = await self._at(wanted)
         return found, sorted(wanted.keys() - found.keys())
+
+    async def _check_names_all(
+        self, option: str, given: Positions, partitions: Collection[TopicPartition]
+    ) -> None:
+        wanted = set(partitions)
+        if other := given.keys() - wanted:
+            await self._refuse_others(option, other, wanted)
+        if lacking := wanted - given.keys():
+            raise OptionError(f"{option} must name all partitions, and lacks {_listed(lacking)}")
+
+    async def _refuse_others(
+        self, option: str, other: Collection[TopicPartition], wanted: Collection[TopicPartition]
+    ) -> NoReturn:
+        """Raise OptionError for partitions that are not read: their topic may be misspelt."""
+        topics = {each.topic for each in other} - {each.topic for each in wanted}
+        described = await self._admin.describe_topics(topics)
+        if unknown := sorted(topics - described.topics.keys()):
+            raise OptionError(
+                f"{option} names {', '.join(unknown)}, and the cluster has no topic of that name:"
+                " see whether it is right"
+            )
+        if topics:
+            raise OptionError(
+                f"{option} names {', '.join(sorted(topics))}, which the source does not read: see"
+                f" whether {' or '.join(SUBSCRIPTIONS)} names it"
+            )
+        raise OptionError(f"{option} names {_listed(other)}, which are not read or not there")
 
     async def _at(self, wanted: Mapping[TopicPartition, OffsetSpec | int]) -> Positions:
         if not wanted:
@@ -171,9 +185,9 @@ def _offsets(found: Mapping[TopicPartition, OffsetAndTimestamp | None]) -> Posit
 
 def _seen(described: TopicsDescription, options: SourceOptions) -> Seen:
     there = {
-        TopicPartition(topic.name, each.partition)
+        TopicPartition(topic.name, partition.partition)
         for topic in described.topics.values()
-        for each in topic.partitions
+        for partition in topic.partitions
     }
     missing: list[str] = []
     match options.subscription:
@@ -190,14 +204,6 @@ def _seen(described: TopicsDescription, options: SourceOptions) -> Seen:
         partitions=tuple(sorted(there)),
         missing=tuple(missing),
     )
-
-
-def _check_names_all(option: str, given: Positions, partitions: Collection[TopicPartition]) -> None:
-    wanted = set(partitions)
-    if lacking := wanted - given.keys():
-        raise OptionError(f"{option} must name all partitions, and lacks {_listed(lacking)}")
-    if other := given.keys() - wanted:
-        raise OptionError(f"{option} names {_listed(other)}, which are not read or not there")
 
 
 def _listed(partitions: Iterable[TopicPartition]) -> str:

@@ -18,7 +18,7 @@ class Losses:
         self._fail = fail
 
     def report(self, what: str) -> None:
-        """Raise DataLossError, or warn and let the caller go on with what is there."""
+        """Raise DataLossError, or warn and let the caller go on with the present records."""
         if self._fail:
             raise DataLossError(f"{what}; {_ADVICE}")
         _log.warning("data loss: %s; failOnDataLoss is false, so the query goes on", what)

@@ -10,17 +10,18 @@ micro-batch says it: a query that dies within that micro-batch, and is restarted
 again, not where ``latest`` is by then.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from aiosemel import TopicPartition
+from pyspark_semel.source import json_forms
+from pyspark_semel.source.json_forms import OURS, FormError
 
 LATEST = -1
 EARLIEST = -2
 """Kafka's numbers for the ends of a log, where an offset is asked for."""
 
-_OURS = "@semel"
+_OFFSET_MAX = (1 << 63) - 1
 _CLUSTER = "cluster"
 _TOPICS = "topics"
 _BEGAN = "began"
@@ -28,10 +29,6 @@ _INITIAL = "initial"
 
 Positions = Mapping[TopicPartition, int]
 Json = dict[str, dict[str, object]]
-
-
-class OffsetsError(ValueError):
-    """A text or an object that holds no offsets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,46 +60,44 @@ class StreamOffsets:
             ours[_INITIAL] = True
         if self.began is not None:
             ours[_BEGAN] = _by_topic(self.began)
-        return {_OURS: dict(sorted(ours.items())), **_by_topic(self.positions)}
+        return {OURS: dict(sorted(ours.items())), **_by_topic(self.positions)}
 
     @classmethod
     def from_json(cls, stored: object) -> "StreamOffsets":
-        """Read what Spark has stored; raises OffsetsError for anything that is not of here."""
+        """Read what Spark has stored; raises FormError for anything that is not of here."""
         match stored:
             case {"@semel": {"cluster": str(cluster_id), "topics": dict(topic_ids)} as ours}:
                 return cls(
                     cluster_id=cluster_id,
-                    topic_ids=topic_ids,
-                    positions=_positions(stored),
+                    topic_ids=_ids(topic_ids),
+                    positions=_positions(stored, topic_ids),
                     initial=ours.get(_INITIAL) is True,
-                    began=_positions(ours[_BEGAN]) if _BEGAN in ours else None,
+                    began=_positions(ours[_BEGAN], topic_ids) if _BEGAN in ours else None,
                 )
             case _:
-                raise OffsetsError(f"it does not name the cluster it is of: {stored!r}")
+                raise FormError("it does not name the cluster it is of")
 
 
-def partitions_of_json(text: str) -> dict[TopicPartition, int]:
-    """Read numbers by topic and partition as users write them; raises OffsetsError."""
-    try:
-        return _positions(json.loads(text))
-    except json.JSONDecodeError as error:
-        raise OffsetsError(f"no JSON: {error}") from error
+def with_lag(reported: Json, behind: Mapping[str, Mapping[str, int]]) -> Json:
+    """Return ends of logs as the progress of a query shows them; they are never stored."""
+    return {**reported, OURS: {**reported[OURS], "behind": dict(sorted(behind.items()))}}
 
 
-def _positions(topics: object) -> dict[TopicPartition, int]:
-    if not isinstance(topics, dict):
-        raise OffsetsError(f"{topics!r} is no object of topics")
-    found: dict[TopicPartition, int] = {}
-    for topic, partitions in topics.items():
-        if topic == _OURS:
-            continue
-        if not isinstance(partitions, dict):
-            raise OffsetsError(f"{partitions!r} of {topic!r} is no object of partitions")
-        for partition, offset in partitions.items():
-            if not partition.isdecimal() or type(offset) is not int:
-                raise OffsetsError(f"{partition!r}: {offset!r} of {topic!r} is no partition")
-            found[TopicPartition(topic, int(partition))] = offset
-    return found
+def _ids(topics: Mapping[str, object]) -> dict[str, str]:
+    ids = {topic: topic_id for topic, topic_id in topics.items() if isinstance(topic_id, str)}
+    if len(ids) != len(topics):
+        raise FormError("the id of a topic is not a text")
+    return ids
+
+
+def _positions(stored: object, topic_ids: Mapping[str, object]) -> dict[TopicPartition, int]:
+    positions = json_forms.numbers(stored)
+    for each, offset in positions.items():
+        if each.topic not in topic_ids:
+            raise FormError(f"it has an offset of {each}, and no id of the topic")
+        if not 0 <= offset <= _OFFSET_MAX:
+            raise FormError(f"{offset} of {each} is not an offset")
+    return positions
 
 
 def _by_topic(positions: Positions) -> Json:

@@ -3,18 +3,19 @@
 from collections.abc import Collection
 
 from aiosemel import LogRange, OffsetSpec, TopicPartition
+from pyspark_semel.source.bounds import AtOffsets
 from pyspark_semel.source.filters import Narrowing
 from pyspark_semel.source.logs import Logs, Seen
 from pyspark_semel.source.losses import Losses
 from pyspark_semel.source.offsets import Positions
-from pyspark_semel.source.options import AtOffsets, SourceOptions
-from pyspark_semel.source.splits import split
+from pyspark_semel.source.options import SourceOptions
+from pyspark_semel.source.splits import Task, tasks
 
 
-async def plan(logs: Logs, options: SourceOptions, narrowing: Narrowing) -> list[LogRange]:
-    """Return what a batch reads.
+async def plan(logs: Logs, options: SourceOptions, narrowing: Narrowing) -> list[Task]:
+    """Return what a batch reads, for each task.
 
-    Raises OptionError, UnknownTopicError, UnreachableError, and DataLossError for offsets that the
+    Raises OptionError, UnknownTopicError, and DataLossError for offsets that the
     logs do not hold.
     """
     seen = await logs.look_for_all()
@@ -24,17 +25,13 @@ async def plan(logs: Logs, options: SourceOptions, narrowing: Narrowing) -> list
     if isinstance(starting, AtOffsets) or isinstance(options.ending, AtOffsets):
         losses = Losses(fail=options.fail_on_data_loss)
         starts, ends = await _within(logs, losses, starts, ends)
-    wanted = [each for each in seen.partitions if narrowing.admits(each)]
+    wanted = [partition for partition in seen.partitions if narrowing.admits(partition)]
     late_enough = await _late_enough(logs, wanted, narrowing)
     ranges = [
         narrowing.narrow(_range(each, seen, starts[each], ends[each]), late_enough)
         for each in wanted
     ]
-    return split(
-        ranges,
-        min_partitions=options.min_partitions,
-        max_records=options.max_records_per_partition,
-    )
+    return tasks(seen.cluster_id, ranges, options.spread)
 
 
 async def _within(

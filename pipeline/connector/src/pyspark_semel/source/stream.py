@@ -1,11 +1,12 @@
 """Streaming reads, as Spark asks for them: in a process of their own, for as long as a query runs.
 
-Nothing is done when a reader is made: where that raised, Spark would show an error of its own. For
-tasks, Spark makes another reader; it knows of this one what is in the partitions, and no more.
+A new reader does nothing yet: if that raised, Spark would show an error of its own. For tasks,
+Spark makes another reader; it gets the partitions of this one, and no more.
 """
 
-from collections.abc import Iterator, Mapping
-from functools import cached_property
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from functools import cached_property, partial
+from typing import TypeVar
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -18,15 +19,20 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from aiosemel import LogRange
-from pyspark_semel.connection import Connection, connect
+from pyspark_semel.connection import Connection
 from pyspark_semel.errors import CheckpointError
+from pyspark_semel.reach import cluster_id_of, connect_to, through_outages, unreachable_named
 from pyspark_semel.source import columns
 from pyspark_semel.source.follow import Follower
+from pyspark_semel.source.json_forms import FormError
+from pyspark_semel.source.lag import Lag
 from pyspark_semel.source.logs import Logs
-from pyspark_semel.source.offsets import Json, OffsetsError, StreamOffsets
+from pyspark_semel.source.offsets import Json, StreamOffsets, with_lag
 from pyspark_semel.source.options import SourceOptions, for_stream
 from pyspark_semel.source.read import read
+from pyspark_semel.source.splits import Task
+
+_T = TypeVar("_T")
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -46,38 +52,41 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's
         """Note where the logs end now: this run reads no further."""
-        self._connection.call(self._follower.prepare_for_available_now())
+        self._call(self._follower.prepare_for_available_now)
 
     def initialOffset(self) -> Json:  # noqa: N802 - Spark's
         """Return where a new query begins."""
-        return self._connection.call(self._follower.initial()).to_json()
+        return self._call(self._follower.initial).to_json()
 
     def latestOffset(  # noqa: N802 - Spark's
         self, start: Json, limit: ReadLimit
     ) -> Json:
         """Return where the next micro-batch ends."""
+        known = _stored(start)
         unlimited = isinstance(limit, ReadAllAvailable)
-        latest = self._follower.latest(
-            _stored(start),
+        latest = partial(
+            self._follower.latest,
+            known,
             maximum=limit.max_rows if isinstance(limit, ReadMaxRows) else None,
             minimum=None if unlimited else self._options.min_offsets_per_trigger,
         )
-        return self._connection.call(latest).to_json()
+        return self._call(latest).to_json()
 
     def reportLatestOffset(self) -> Json | None:  # noqa: N802 - Spark's
-        """Return where the logs ended when that was last asked, for ``StreamingQueryProgress``."""
+        """Return what ``StreamingQueryProgress`` shows: where the logs end, and the lag."""
         known = self._follower.known
-        return None if known is None else known.to_json()
+        return None if known is None else with_lag(known.to_json(), self._lag.behind)
 
     def partitions(self, start: Json, end: Json) -> list[InputPartition]:
-        """Return one range of a log for each task."""
-        ranges = self._follower.ranges(_stored(start), _stored(end))
-        return [InputPartition(each) for each in self._connection.call(ranges)]
+        """Return what each task reads."""
+        begin, stop = _stored(start), _stored(end)
+        tasks = self._call(partial(self._follower.tasks, begin, stop))
+        return [InputPartition(task) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Return the records of one range."""
-        log_range: LogRange = partition.value
-        return read(self._options, self._schema, log_range)
+        """Return the records of one task."""
+        task: Task = partition.value
+        return read(self._options, self._schema, task)
 
     def commit(self, end: Json) -> None:
         """Do nothing: progress was reported before, when Spark asked for the next offset."""
@@ -87,23 +96,30 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         columns.check_schema(self._schema)
         return for_stream(self._given)
 
+    def _call(self, step: Callable[[], Coroutine[object, object, _T]]) -> _T:
+        """Do a step of planning; each may be done again."""
+        with unreachable_named(self._options):
+            return self._connection.call(through_outages(self._options, step))
+
     @cached_property
     def _connection(self) -> Connection:
-        return connect(
-            self._options.bootstrap,
-            api_timeout_ms=self._options.api_timeout_ms,
-            security=self._options.security,
-        )
+        """The cluster that answers when the run begins; the run waits for it from then on."""
+        return connect_to(self._options, cluster_id_of(self._options))
 
     @cached_property
     def _follower(self) -> Follower:
-        return Follower(Logs(self._connection.client, self._options), self._options)
+        logs = Logs(self._connection.client, self._options)
+        return Follower(logs, self._options, self._lag)
+
+    @cached_property
+    def _lag(self) -> Lag:
+        return Lag(self._connection.client, self._options)
 
 
 def _stored(offset: Json) -> StreamOffsets:
     try:
         return StreamOffsets.from_json(offset)
-    except OffsetsError as error:
+    except FormError as error:
         raise CheckpointError(
             f"the checkpoint holds an offset that the source of Semel has not written ({error}): "
             "give the query a new checkpointLocation, and say with startingOffsets where it begins"

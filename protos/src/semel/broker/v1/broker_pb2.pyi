@@ -163,9 +163,14 @@ class PlainRecords(_message.Message):
     """0: written without idempotence."""
     producer_epoch: _builtins.int
     base_sequence: _builtins.int
+    """The number of records that (producer_id, producer_epoch) has sent to this partition before, from
+    0; after 2147483647 comes 0.
+    """
     transactional: _builtins.bool
     @_builtins.property
-    def records(self) -> _containers.RepeatedCompositeFieldContainer[_records_pb2.Record]: ...
+    def records(self) -> _containers.RepeatedCompositeFieldContainer[_records_pb2.Record]:
+        """At most 10,000 in one request, of all partitions."""
+
     def __init__(
         self,
         *,
@@ -255,6 +260,7 @@ class FetchRequest(_message.Message):
     MAX_WAIT_MS_FIELD_NUMBER: _builtins.int
     PLAIN_RECORDS_FIELD_NUMBER: _builtins.int
     PARTITIONS_FIELD_NUMBER: _builtins.int
+    MAX_RECORDS_FIELD_NUMBER: _builtins.int
     isolation_level: Global___IsolationLevel.ValueType
     min_bytes: _builtins.int
     """Answer as soon as this many bytes are there, at least 1."""
@@ -266,6 +272,10 @@ class FetchRequest(_message.Message):
     """How long to wait for min_bytes, in milliseconds."""
     plain_records: _builtins.bool
     """Answer plain records in place of batches."""
+    max_records: _builtins.int
+    """How many records to answer at most, of all partitions together. Plain records are never more.
+    Batches are whole: the last one may go over it. 0: as many as max_bytes allows.
+    """
     @_builtins.property
     def partitions(self) -> _containers.RepeatedCompositeFieldContainer[Global___FetchPartition]: ...
     def __init__(
@@ -277,10 +287,11 @@ class FetchRequest(_message.Message):
         max_wait_ms: _builtins.int = ...,
         plain_records: _builtins.bool = ...,
         partitions: _abc.Iterable[Global___FetchPartition] | None = ...,
+        max_records: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["isolation_level", b"isolation_level", "max_bytes", b"max_bytes", "max_wait_ms", b"max_wait_ms", "min_bytes", b"min_bytes", "partitions", b"partitions", "plain_records", b"plain_records"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["isolation_level", b"isolation_level", "max_bytes", b"max_bytes", "max_records", b"max_records", "max_wait_ms", b"max_wait_ms", "min_bytes", b"min_bytes", "partitions", b"partitions", "plain_records", b"plain_records"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

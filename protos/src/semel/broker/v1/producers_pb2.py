@@ -26,7 +26,7 @@ from semel.common.v1 import errors_pb2 as semel_dot_common_dot_v1_dot_errors__pb
 from semel.common.v1 import participants_pb2 as semel_dot_common_dot_v1_dot_participants__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fsemel/broker/v1/producers.proto\x12\x0fsemel.broker.v1\x1a\x1csemel/common/v1/errors.proto\x1a\"semel/common/v1/participants.proto\"^\n\x18\x44\x65scribeProducersRequest\x12\x33\n\npartitions\x18\x01 \x03(\x0b\x32\x1f.semel.common.v1.TopicPartition\x12\r\n\x05limit\x18\x02 \x01(\x05\"n\n\x19\x44\x65scribeProducersResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x37\n\npartitions\x18\x02 \x03(\x0b\x32#.semel.broker.v1.PartitionProducers\"\xf4\x01\n\x12PartitionProducers\x12\x32\n\tpartition\x18\x01 \x01(\x0b\x32\x1f.semel.common.v1.TopicPartition\x12%\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x16.semel.common.v1.Error\x12\x16\n\x0ehigh_watermark\x18\x03 \x01(\x03\x12\x1a\n\x12last_stable_offset\x18\x04 \x01(\x03\x12\x37\n\tproducers\x18\x05 \x03(\x0b\x32$.semel.broker.v1.ProducerDescription\x12\x16\n\x0eproducer_count\x18\x06 \x01(\x05\"\xca\x01\n\x13ProducerDescription\x12\x13\n\x0bproducer_id\x18\x01 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x02 \x01(\x03\x12\x15\n\rlast_sequence\x18\x03 \x01(\x05\x12\x19\n\x11last_timestamp_ms\x18\x04 \x01(\x03\x12\r\n\x05\x66\x65nce\x18\x05 \x01(\x03\x12\x45\n\x11open_transactions\x18\x06 \x03(\x0b\x32*.semel.broker.v1.OpenTransactionOfProducer\"p\n\x19OpenTransactionOfProducer\x12\x16\n\x0eproducer_epoch\x18\x01 \x01(\x03\x12\x14\n\x0c\x66irst_offset\x18\x02 \x01(\x03\x12\x15\n\rstart_time_ms\x18\x03 \x01(\x03\x12\x0e\n\x06\x61ge_ms\x18\x04 \x01(\x03\x42\x02P\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fsemel/broker/v1/producers.proto\x12\x0fsemel.broker.v1\x1a\x1csemel/common/v1/errors.proto\x1a\"semel/common/v1/participants.proto\"\x81\x01\n\x18\x44\x65scribeProducersRequest\x12\x33\n\npartitions\x18\x01 \x03(\x0b\x32\x1f.semel.common.v1.TopicPartition\x12\r\n\x05limit\x18\x02 \x01(\x05\x12\r\n\x05paged\x18\x03 \x01(\x08\x12\x12\n\npage_token\x18\x04 \x01(\t\"\x87\x01\n\x19\x44\x65scribeProducersResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x37\n\npartitions\x18\x02 \x03(\x0b\x32#.semel.broker.v1.PartitionProducers\x12\x17\n\x0fnext_page_token\x18\x03 \x01(\t\"\xf4\x01\n\x12PartitionProducers\x12\x32\n\tpartition\x18\x01 \x01(\x0b\x32\x1f.semel.common.v1.TopicPartition\x12%\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x16.semel.common.v1.Error\x12\x16\n\x0ehigh_watermark\x18\x03 \x01(\x03\x12\x1a\n\x12last_stable_offset\x18\x04 \x01(\x03\x12\x37\n\tproducers\x18\x05 \x03(\x0b\x32$.semel.broker.v1.ProducerDescription\x12\x16\n\x0eproducer_count\x18\x06 \x01(\x05\"\xca\x01\n\x13ProducerDescription\x12\x13\n\x0bproducer_id\x18\x01 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x02 \x01(\x03\x12\x15\n\rlast_sequence\x18\x03 \x01(\x05\x12\x19\n\x11last_timestamp_ms\x18\x04 \x01(\x03\x12\r\n\x05\x66\x65nce\x18\x05 \x01(\x03\x12\x45\n\x11open_transactions\x18\x06 \x03(\x0b\x32*.semel.broker.v1.OpenTransactionOfProducer\"p\n\x19OpenTransactionOfProducer\x12\x16\n\x0eproducer_epoch\x18\x01 \x01(\x03\x12\x14\n\x0c\x66irst_offset\x18\x02 \x01(\x03\x12\x15\n\rstart_time_ms\x18\x03 \x01(\x03\x12\x0e\n\x06\x61ge_ms\x18\x04 \x01(\x03\x42\x02P\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,14 +34,14 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'semel.broker.v1.producers_p
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'P\001'
-  _globals['_DESCRIBEPRODUCERSREQUEST']._serialized_start=118
-  _globals['_DESCRIBEPRODUCERSREQUEST']._serialized_end=212
-  _globals['_DESCRIBEPRODUCERSRESPONSE']._serialized_start=214
-  _globals['_DESCRIBEPRODUCERSRESPONSE']._serialized_end=324
-  _globals['_PARTITIONPRODUCERS']._serialized_start=327
-  _globals['_PARTITIONPRODUCERS']._serialized_end=571
-  _globals['_PRODUCERDESCRIPTION']._serialized_start=574
-  _globals['_PRODUCERDESCRIPTION']._serialized_end=776
-  _globals['_OPENTRANSACTIONOFPRODUCER']._serialized_start=778
-  _globals['_OPENTRANSACTIONOFPRODUCER']._serialized_end=890
+  _globals['_DESCRIBEPRODUCERSREQUEST']._serialized_start=119
+  _globals['_DESCRIBEPRODUCERSREQUEST']._serialized_end=248
+  _globals['_DESCRIBEPRODUCERSRESPONSE']._serialized_start=251
+  _globals['_DESCRIBEPRODUCERSRESPONSE']._serialized_end=386
+  _globals['_PARTITIONPRODUCERS']._serialized_start=389
+  _globals['_PARTITIONPRODUCERS']._serialized_end=633
+  _globals['_PRODUCERDESCRIPTION']._serialized_start=636
+  _globals['_PRODUCERDESCRIPTION']._serialized_end=838
+  _globals['_OPENTRANSACTIONOFPRODUCER']._serialized_start=840
+  _globals['_OPENTRANSACTIONOFPRODUCER']._serialized_end=952
 # @@protoc_insertion_point(module_scope)

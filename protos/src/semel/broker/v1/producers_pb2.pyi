@@ -28,10 +28,18 @@ class DescribeProducersRequest(_message.Message):
 
     PARTITIONS_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
+    PAGED_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     limit: _builtins.int
     """How many producers of each partition at most, those with open transactions first; 0: as many as
     the broker gives.
     """
+    paged: _builtins.bool
+    """Answer pages of one partition: its producers in the order of their ids, at most limit of them on
+    one page. A producer that is there from the first page to the last is described once.
+    """
+    page_token: _builtins.str
+    """With paged, where to go on: next_page_token of the page before. Empty: from the beginning."""
     @_builtins.property
     def partitions(self) -> _containers.RepeatedCompositeFieldContainer[_participants_pb2.TopicPartition]: ...
     def __init__(
@@ -39,10 +47,12 @@ class DescribeProducersRequest(_message.Message):
         *,
         partitions: _abc.Iterable[_participants_pb2.TopicPartition] | None = ...,
         limit: _builtins.int = ...,
+        paged: _builtins.bool = ...,
+        page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["limit", b"limit", "partitions", b"partitions"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["limit", b"limit", "page_token", b"page_token", "paged", b"paged", "partitions", b"partitions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -56,7 +66,10 @@ class DescribeProducersResponse(_message.Message):
 
     THROTTLE_TIME_MS_FIELD_NUMBER: _builtins.int
     PARTITIONS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     throttle_time_ms: _builtins.int
+    next_page_token: _builtins.str
+    """With paged: there may be more, ask again with this page_token. Empty: this was all."""
     @_builtins.property
     def partitions(self) -> _containers.RepeatedCompositeFieldContainer[Global___PartitionProducers]: ...
     def __init__(
@@ -64,10 +77,11 @@ class DescribeProducersResponse(_message.Message):
         *,
         throttle_time_ms: _builtins.int = ...,
         partitions: _abc.Iterable[Global___PartitionProducers] | None = ...,
+        next_page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["partitions", b"partitions", "throttle_time_ms", b"throttle_time_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "partitions", b"partitions", "throttle_time_ms", b"throttle_time_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -90,6 +90,10 @@ class _ErrorCodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorCode.V
     """The log does not end at expected_base_offset: nothing was stored."""
     ERROR_CODE_INVALID_PRODUCER_TOKEN: _ErrorCode.ValueType  # 1030
     """A producer id without the producer_token that proves whose it is."""
+    ERROR_CODE_TOPIC_NOT_FOUND: _ErrorCode.ValueType  # 1040
+    """The controller knows no such topic. Only Metadata with from_controller, and requests that name
+    participants by topic, are answered this.
+    """
 
 class ErrorCode(_ErrorCode, metaclass=_ErrorCodeEnumTypeWrapper):
     """ErrorCode names every error of the protocol, with Kafka's names and numbers; numbers from 1000 on
@@ -161,6 +165,10 @@ ERROR_CODE_BASE_OFFSET_MISMATCH: ErrorCode.ValueType  # 1020
 """The log does not end at expected_base_offset: nothing was stored."""
 ERROR_CODE_INVALID_PRODUCER_TOKEN: ErrorCode.ValueType  # 1030
 """A producer id without the producer_token that proves whose it is."""
+ERROR_CODE_TOPIC_NOT_FOUND: ErrorCode.ValueType  # 1040
+"""The controller knows no such topic. Only Metadata with from_controller, and requests that name
+participants by topic, are answered this.
+"""
 Global___ErrorCode: _TypeAlias = ErrorCode  # noqa: Y015
 
 class _ErrorClass:
@@ -170,7 +178,7 @@ class _ErrorClass:
 class _ErrorClassEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorClass.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     ERROR_CLASS_UNSPECIFIED: _ErrorClass.ValueType  # 0
-    """Of a server that is older than this field: docs/errors.md has the class of each code."""
+    """Of a server that is older than this field: docs/reference/errors.md has the class of each code."""
     ERROR_CLASS_RETRIABLE: _ErrorClass.ValueType  # 1
     """Send the same request again, after a pause."""
     ERROR_CLASS_REFRESH_RETRIABLE: _ErrorClass.ValueType  # 2
@@ -180,19 +188,19 @@ class _ErrorClassEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorClass
     ERROR_CLASS_APPLICATION_RECOVERABLE: _ErrorClass.ValueType  # 4
     """This producer or member is done; a new one may go on in its place."""
     ERROR_CLASS_INVALID_REQUEST: _ErrorClass.ValueType  # 5
-    """Mend the call, or let somebody allow it."""
+    """The request itself is wrong, or the caller may not make it."""
     ERROR_CLASS_INVALID_CONFIGURATION: _ErrorClass.ValueType  # 6
-    """Mend the configuration of who calls."""
+    """The cluster rejects this client's configuration."""
     ERROR_CLASS_FATAL: _ErrorClass.ValueType  # 7
-    """Give up, and tell a person."""
+    """Give up, and tell an operator."""
 
 class ErrorClass(_ErrorClass, metaclass=_ErrorClassEnumTypeWrapper):
-    """ErrorClass says what the caller must do about an error, whatever its code: docs/clients.md. In
+    """ErrorClass says what the caller must do about an error, whatever its code: docs/use/clients.md. In
     google.rpc.ErrorInfo it is the metadata error_class, the name without the prefix.
     """
 
 ERROR_CLASS_UNSPECIFIED: ErrorClass.ValueType  # 0
-"""Of a server that is older than this field: docs/errors.md has the class of each code."""
+"""Of a server that is older than this field: docs/reference/errors.md has the class of each code."""
 ERROR_CLASS_RETRIABLE: ErrorClass.ValueType  # 1
 """Send the same request again, after a pause."""
 ERROR_CLASS_REFRESH_RETRIABLE: ErrorClass.ValueType  # 2
@@ -202,11 +210,11 @@ ERROR_CLASS_ABORTABLE_TRANSACTION: ErrorClass.ValueType  # 3
 ERROR_CLASS_APPLICATION_RECOVERABLE: ErrorClass.ValueType  # 4
 """This producer or member is done; a new one may go on in its place."""
 ERROR_CLASS_INVALID_REQUEST: ErrorClass.ValueType  # 5
-"""Mend the call, or let somebody allow it."""
+"""The request itself is wrong, or the caller may not make it."""
 ERROR_CLASS_INVALID_CONFIGURATION: ErrorClass.ValueType  # 6
-"""Mend the configuration of who calls."""
+"""The cluster rejects this client's configuration."""
 ERROR_CLASS_FATAL: ErrorClass.ValueType  # 7
-"""Give up, and tell a person."""
+"""Give up, and tell an operator."""
 Global___ErrorClass: _TypeAlias = ErrorClass  # noqa: Y015
 
 @_typing.final

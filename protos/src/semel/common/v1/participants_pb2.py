@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from semel.common.v1 import errors_pb2 as semel_dot_common_dot_v1_dot_errors__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"semel/common/v1/participants.proto\x12\x0fsemel.common.v1\x1a\x1csemel/common/v1/errors.proto\"l\n\x0bParticipant\x12:\n\x0ftopic_partition\x18\x01 \x01(\x0b\x32\x1f.semel.common.v1.TopicPartitionH\x00\x12\x12\n\x08group_id\x18\x02 \x01(\tH\x00\x42\r\n\x0bparticipant\"5\n\x0eTopicPartition\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\"S\n\x0cParticipants\x12\x30\n\x06topics\x18\x01 \x03(\x0b\x32 .semel.common.v1.TopicPartitions\x12\x11\n\tgroup_ids\x18\x02 \x03(\t\"7\n\x0fTopicPartitions\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x12\n\npartitions\x18\x02 \x03(\x05\"j\n\x16WriteTxnMarkersRequest\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12+\n\x07markers\x18\x02 \x03(\x0b\x32\x1a.semel.common.v1.TxnMarker\x12\x0f\n\x07\x61waited\x18\x03 \x01(\x08\"\xd1\x01\n\tTxnMarker\x12\x13\n\x0bproducer_id\x18\x01 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x02 \x01(\x03\x12\x32\n\x06result\x18\x03 \x01(\x0e\x32\".semel.common.v1.TransactionResult\x12\x19\n\x11\x63oordinator_epoch\x18\x04 \x01(\x03\x12\x33\n\x0cparticipants\x18\x05 \x01(\x0b\x32\x1d.semel.common.v1.Participants\x12\x13\n\x0btraceparent\x18\x06 \x01(\t\"f\n\x17WriteTxnMarkersResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x31\n\x07results\x18\x02 \x03(\x0b\x32 .semel.common.v1.TxnMarkerResult\"D\n\x0fTxnMarkerResult\x12\x31\n\x06\x65rrors\x18\x01 \x03(\x0b\x32!.semel.common.v1.ParticipantError\"l\n\x10ParticipantError\x12\x31\n\x0bparticipant\x18\x01 \x01(\x0b\x32\x1c.semel.common.v1.Participant\x12%\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x16.semel.common.v1.Error\"I\n\x1bListOpenTransactionsRequest\x12\x1b\n\x13open_longer_than_ms\x18\x01 \x01(\x03\x12\r\n\x05limit\x18\x02 \x01(\x05\"\x83\x01\n\x1cListOpenTransactionsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x36\n\x0ctransactions\x18\x02 \x03(\x0b\x32 .semel.common.v1.OpenTransaction\x12\x11\n\ttruncated\x18\x03 \x01(\x08\"\xae\x01\n\x0fOpenTransaction\x12\x31\n\x0bparticipant\x18\x01 \x01(\x0b\x32\x1c.semel.common.v1.Participant\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x03 \x01(\x03\x12\x15\n\rstart_time_ms\x18\x04 \x01(\x03\x12\x0e\n\x06\x61ge_ms\x18\x05 \x01(\x03\x12\x14\n\x0c\x66irst_offset\x18\x06 \x01(\x03*t\n\x11TransactionResult\x12\"\n\x1eTRANSACTION_RESULT_UNSPECIFIED\x10\x00\x12\x1d\n\x19TRANSACTION_RESULT_COMMIT\x10\x01\x12\x1c\n\x18TRANSACTION_RESULT_ABORT\x10\x02\x32\xf2\x01\n\x15TxnParticipantService\x12\x64\n\x0fWriteTxnMarkers\x12\'.semel.common.v1.WriteTxnMarkersRequest\x1a(.semel.common.v1.WriteTxnMarkersResponse\x12s\n\x14ListOpenTransactions\x12,.semel.common.v1.ListOpenTransactionsRequest\x1a-.semel.common.v1.ListOpenTransactionsResponseB\x02P\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"semel/common/v1/participants.proto\x12\x0fsemel.common.v1\x1a\x1csemel/common/v1/errors.proto\"l\n\x0bParticipant\x12:\n\x0ftopic_partition\x18\x01 \x01(\x0b\x32\x1f.semel.common.v1.TopicPartitionH\x00\x12\x12\n\x08group_id\x18\x02 \x01(\tH\x00\x42\r\n\x0bparticipant\"5\n\x0eTopicPartition\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\"S\n\x0cParticipants\x12\x30\n\x06topics\x18\x01 \x03(\x0b\x32 .semel.common.v1.TopicPartitions\x12\x11\n\tgroup_ids\x18\x02 \x03(\t\"F\n\x0fTopicPartitions\x12\x10\n\x08topic_id\x18\x01 \x01(\t\x12\x12\n\npartitions\x18\x02 \x03(\x05\x12\r\n\x05topic\x18\x03 \x01(\t\"j\n\x16WriteTxnMarkersRequest\x12\x12\n\ncluster_id\x18\x01 \x01(\t\x12+\n\x07markers\x18\x02 \x03(\x0b\x32\x1a.semel.common.v1.TxnMarker\x12\x0f\n\x07\x61waited\x18\x03 \x01(\x08\"\xd1\x01\n\tTxnMarker\x12\x13\n\x0bproducer_id\x18\x01 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x02 \x01(\x03\x12\x32\n\x06result\x18\x03 \x01(\x0e\x32\".semel.common.v1.TransactionResult\x12\x19\n\x11\x63oordinator_epoch\x18\x04 \x01(\x03\x12\x33\n\x0cparticipants\x18\x05 \x01(\x0b\x32\x1d.semel.common.v1.Participants\x12\x13\n\x0btraceparent\x18\x06 \x01(\t\"f\n\x17WriteTxnMarkersResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x31\n\x07results\x18\x02 \x03(\x0b\x32 .semel.common.v1.TxnMarkerResult\"D\n\x0fTxnMarkerResult\x12\x31\n\x06\x65rrors\x18\x01 \x03(\x0b\x32!.semel.common.v1.ParticipantError\"l\n\x10ParticipantError\x12\x31\n\x0bparticipant\x18\x01 \x01(\x0b\x32\x1c.semel.common.v1.Participant\x12%\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x16.semel.common.v1.Error\"]\n\x1bListOpenTransactionsRequest\x12\x1b\n\x13open_longer_than_ms\x18\x01 \x01(\x03\x12\r\n\x05limit\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"\x9c\x01\n\x1cListOpenTransactionsResponse\x12\x18\n\x10throttle_time_ms\x18\x01 \x01(\x05\x12\x36\n\x0ctransactions\x18\x02 \x03(\x0b\x32 .semel.common.v1.OpenTransaction\x12\x11\n\ttruncated\x18\x03 \x01(\x08\x12\x17\n\x0fnext_page_token\x18\x04 \x01(\t\"\xae\x01\n\x0fOpenTransaction\x12\x31\n\x0bparticipant\x18\x01 \x01(\x0b\x32\x1c.semel.common.v1.Participant\x12\x13\n\x0bproducer_id\x18\x02 \x01(\x03\x12\x16\n\x0eproducer_epoch\x18\x03 \x01(\x03\x12\x15\n\rstart_time_ms\x18\x04 \x01(\x03\x12\x0e\n\x06\x61ge_ms\x18\x05 \x01(\x03\x12\x14\n\x0c\x66irst_offset\x18\x06 \x01(\x03*t\n\x11TransactionResult\x12\"\n\x1eTRANSACTION_RESULT_UNSPECIFIED\x10\x00\x12\x1d\n\x19TRANSACTION_RESULT_COMMIT\x10\x01\x12\x1c\n\x18TRANSACTION_RESULT_ABORT\x10\x02\x32\xf2\x01\n\x15TxnParticipantService\x12\x64\n\x0fWriteTxnMarkers\x12\'.semel.common.v1.WriteTxnMarkersRequest\x1a(.semel.common.v1.WriteTxnMarkersResponse\x12s\n\x14ListOpenTransactions\x12,.semel.common.v1.ListOpenTransactionsRequest\x1a-.semel.common.v1.ListOpenTransactionsResponseB\x02P\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,8 +33,8 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'semel.common.v1.participant
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'P\001'
-  _globals['_TRANSACTIONRESULT']._serialized_start=1382
-  _globals['_TRANSACTIONRESULT']._serialized_end=1498
+  _globals['_TRANSACTIONRESULT']._serialized_start=1442
+  _globals['_TRANSACTIONRESULT']._serialized_end=1558
   _globals['_PARTICIPANT']._serialized_start=85
   _globals['_PARTICIPANT']._serialized_end=193
   _globals['_TOPICPARTITION']._serialized_start=195
@@ -42,23 +42,23 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PARTICIPANTS']._serialized_start=250
   _globals['_PARTICIPANTS']._serialized_end=333
   _globals['_TOPICPARTITIONS']._serialized_start=335
-  _globals['_TOPICPARTITIONS']._serialized_end=390
-  _globals['_WRITETXNMARKERSREQUEST']._serialized_start=392
-  _globals['_WRITETXNMARKERSREQUEST']._serialized_end=498
-  _globals['_TXNMARKER']._serialized_start=501
-  _globals['_TXNMARKER']._serialized_end=710
-  _globals['_WRITETXNMARKERSRESPONSE']._serialized_start=712
-  _globals['_WRITETXNMARKERSRESPONSE']._serialized_end=814
-  _globals['_TXNMARKERRESULT']._serialized_start=816
-  _globals['_TXNMARKERRESULT']._serialized_end=884
-  _globals['_PARTICIPANTERROR']._serialized_start=886
-  _globals['_PARTICIPANTERROR']._serialized_end=994
-  _globals['_LISTOPENTRANSACTIONSREQUEST']._serialized_start=996
-  _globals['_LISTOPENTRANSACTIONSREQUEST']._serialized_end=1069
-  _globals['_LISTOPENTRANSACTIONSRESPONSE']._serialized_start=1072
-  _globals['_LISTOPENTRANSACTIONSRESPONSE']._serialized_end=1203
-  _globals['_OPENTRANSACTION']._serialized_start=1206
-  _globals['_OPENTRANSACTION']._serialized_end=1380
-  _globals['_TXNPARTICIPANTSERVICE']._serialized_start=1501
-  _globals['_TXNPARTICIPANTSERVICE']._serialized_end=1743
+  _globals['_TOPICPARTITIONS']._serialized_end=405
+  _globals['_WRITETXNMARKERSREQUEST']._serialized_start=407
+  _globals['_WRITETXNMARKERSREQUEST']._serialized_end=513
+  _globals['_TXNMARKER']._serialized_start=516
+  _globals['_TXNMARKER']._serialized_end=725
+  _globals['_WRITETXNMARKERSRESPONSE']._serialized_start=727
+  _globals['_WRITETXNMARKERSRESPONSE']._serialized_end=829
+  _globals['_TXNMARKERRESULT']._serialized_start=831
+  _globals['_TXNMARKERRESULT']._serialized_end=899
+  _globals['_PARTICIPANTERROR']._serialized_start=901
+  _globals['_PARTICIPANTERROR']._serialized_end=1009
+  _globals['_LISTOPENTRANSACTIONSREQUEST']._serialized_start=1011
+  _globals['_LISTOPENTRANSACTIONSREQUEST']._serialized_end=1104
+  _globals['_LISTOPENTRANSACTIONSRESPONSE']._serialized_start=1107
+  _globals['_LISTOPENTRANSACTIONSRESPONSE']._serialized_end=1263
+  _globals['_OPENTRANSACTION']._serialized_start=1266
+  _globals['_OPENTRANSACTION']._serialized_end=1440
+  _globals['_TXNPARTICIPANTSERVICE']._serialized_start=1561
+  _globals['_TXNPARTICIPANTSERVICE']._serialized_end=1803
 # @@protoc_insertion_point(module_scope)

@@ -125,7 +125,13 @@ class TopicPartitions(_message.Message):
 
     TOPIC_ID_FIELD_NUMBER: _builtins.int
     PARTITIONS_FIELD_NUMBER: _builtins.int
+    TOPIC_FIELD_NUMBER: _builtins.int
     topic_id: _builtins.str
+    topic: _builtins.str
+    """In AddPartitionsToTxn, EndTxn, PrepareTxn and EndJointTxn, a client may give the name of the topic
+    in place of the id, or both: then they must agree. The coordinator asks the controller for the id,
+    so a request with a name takes one round trip more. No answer has this field.
+    """
     @_builtins.property
     def partitions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
     def __init__(
@@ -133,10 +139,11 @@ class TopicPartitions(_message.Message):
         *,
         topic_id: _builtins.str = ...,
         partitions: _abc.Iterable[_builtins.int] | None = ...,
+        topic: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["partitions", b"partitions", "topic_id", b"topic_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["partitions", b"partitions", "topic", b"topic", "topic_id", b"topic_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -295,19 +302,23 @@ class ListOpenTransactionsRequest(_message.Message):
 
     OPEN_LONGER_THAN_MS_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     open_longer_than_ms: _builtins.int
     """Only those that have been open there for longer than this, in milliseconds."""
     limit: _builtins.int
     """How many at most, the oldest first; 0: as many as the instance gives."""
+    page_token: _builtins.str
+    """Where to go on: next_page_token of the page before. Empty: from the beginning."""
     def __init__(
         self,
         *,
         open_longer_than_ms: _builtins.int = ...,
         limit: _builtins.int = ...,
+        page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["limit", b"limit", "open_longer_than_ms", b"open_longer_than_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["limit", b"limit", "open_longer_than_ms", b"open_longer_than_ms", "page_token", b"page_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -322,9 +333,12 @@ class ListOpenTransactionsResponse(_message.Message):
     THROTTLE_TIME_MS_FIELD_NUMBER: _builtins.int
     TRANSACTIONS_FIELD_NUMBER: _builtins.int
     TRUNCATED_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     throttle_time_ms: _builtins.int
     truncated: _builtins.bool
     """Whether there are more."""
+    next_page_token: _builtins.str
+    """There may be more: ask again with this page_token. Empty: this was all."""
     @_builtins.property
     def transactions(self) -> _containers.RepeatedCompositeFieldContainer[Global___OpenTransaction]: ...
     def __init__(
@@ -333,10 +347,11 @@ class ListOpenTransactionsResponse(_message.Message):
         throttle_time_ms: _builtins.int = ...,
         transactions: _abc.Iterable[Global___OpenTransaction] | None = ...,
         truncated: _builtins.bool = ...,
+        next_page_token: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["throttle_time_ms", b"throttle_time_ms", "transactions", b"transactions", "truncated", b"truncated"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_page_token", b"next_page_token", "throttle_time_ms", b"throttle_time_ms", "transactions", b"transactions", "truncated", b"truncated"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

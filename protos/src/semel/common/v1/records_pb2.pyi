@@ -131,12 +131,14 @@ class RecordBatch(_message.Message):
     base_offset: _builtins.int
     """Offset of the first record. Given by the broker; ignored in a request, and not part of the CRC."""
     record_count: _builtins.int
-    """Offsets that the batch takes, at least 1."""
+    """Offsets that the batch takes, from 1 to 1,048,576 (batch_records_max of the broker)."""
     producer_id: _builtins.int
     """0: written without idempotence."""
     producer_epoch: _builtins.int
     base_sequence: _builtins.int
-    """Sequence of the first record within (producer, epoch, partition); wraps from 2147483647 to 0."""
+    """The number of records that (producer_id, producer_epoch) has sent to this partition before, from
+    0; after 2147483647 comes 0.
+    """
     transactional: _builtins.bool
     control: _builtins.bool
     """A marker: takes one offset, has no records. Never sent by clients."""

@@ -96,7 +96,7 @@ class _AclOperationEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AclOpera
 
 class AclOperation(_AclOperation, metaclass=_AclOperationEnumTypeWrapper):
     """AclOperation is what is done to a resource. READ, WRITE, DELETE and ALTER let describe too,
-    ALTER_CONFIGS lets DESCRIBE_CONFIGS. docs/security.md has what each call needs.
+    ALTER_CONFIGS lets DESCRIBE_CONFIGS. docs/run/security.md has what each call needs.
     """
 
 ACL_OPERATION_UNSPECIFIED: AclOperation.ValueType  # 0

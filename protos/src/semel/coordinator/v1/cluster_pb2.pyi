@@ -120,6 +120,7 @@ class MetadataRequest(_message.Message):
     ACCESS_RULES_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    FROM_CONTROLLER_FIELD_NUMBER: _builtins.int
     all_topics: _builtins.bool
     known_version: _builtins.int
     """Wait until the version is newer than this, up to max_wait_ms. 0: do not wait."""
@@ -132,6 +133,11 @@ class MetadataRequest(_message.Message):
     """With all_topics: at most so many topics, by name; 0: all."""
     page_token: _builtins.str
     """Where to go on: next_page_token of the page before. Empty: from the beginning."""
+    from_controller: _builtins.bool
+    """Answer the topics as the controller knows them now, not as this instance's copy has them. A topic
+    that is missing there does not exist: TOPIC_NOT_FOUND, in place of UNKNOWN_TOPIC_OR_PARTITION and
+    UNKNOWN_TOPIC_ID. Not with all_topics.
+    """
     @_builtins.property
     def topics(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
@@ -148,10 +154,11 @@ class MetadataRequest(_message.Message):
         access_rules: _builtins.bool = ...,
         limit: _builtins.int = ...,
         page_token: _builtins.str = ...,
+        from_controller: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["access_rules", b"access_rules", "all_listeners", b"all_listeners", "all_topics", b"all_topics", "known_version", b"known_version", "limit", b"limit", "max_wait_ms", b"max_wait_ms", "page_token", b"page_token", "topic_ids", b"topic_ids", "topics", b"topics"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["access_rules", b"access_rules", "all_listeners", b"all_listeners", "all_topics", b"all_topics", "from_controller", b"from_controller", "known_version", b"known_version", "limit", b"limit", "max_wait_ms", b"max_wait_ms", "page_token", b"page_token", "topic_ids", b"topic_ids", "topics", b"topics"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -534,6 +541,7 @@ class InstanceDescription(_message.Message):
     LAST_REGISTERED_MS_FIELD_NUMBER: _builtins.int
     LEADER_PARTITIONS_FIELD_NUMBER: _builtins.int
     CONTROLLER_FIELD_NUMBER: _builtins.int
+    DISK_SHORTAGE_FIELD_NUMBER: _builtins.int
     claim_epoch: _builtins.int
     """Of its journal: rises with every start. 0: the asked instance is not the controller."""
     last_registered_ms: _builtins.int
@@ -545,6 +553,12 @@ class InstanceDescription(_message.Message):
     controller: _builtins.bool
     @_builtins.property
     def instance(self) -> Global___Instance: ...
+    @_builtins.property
+    def disk_shortage(self) -> Global___DiskShortage:
+        """From its last registration, which comes at once when the disk changes. Not there: the disk has
+        room, or the asked instance is not the controller.
+        """
+
     def __init__(
         self,
         *,
@@ -553,10 +567,11 @@ class InstanceDescription(_message.Message):
         last_registered_ms: _builtins.int = ...,
         leader_partitions: _builtins.int = ...,
         controller: _builtins.bool = ...,
+        disk_shortage: Global___DiskShortage | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["instance", b"instance"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["disk_shortage", b"disk_shortage", "instance", b"instance"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["claim_epoch", b"claim_epoch", "controller", b"controller", "instance", b"instance", "last_registered_ms", b"last_registered_ms", "leader_partitions", b"leader_partitions"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["claim_epoch", b"claim_epoch", "controller", b"controller", "disk_shortage", b"disk_shortage", "instance", b"instance", "last_registered_ms", b"last_registered_ms", "leader_partitions", b"leader_partitions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1170,6 +1185,7 @@ class RegisterInstanceRequest(_message.Message):
     CLAIMS_FIELD_NUMBER: _builtins.int
     RECOVERED_EPOCH_FIELD_NUMBER: _builtins.int
     CONTROLLER_FIELD_NUMBER: _builtins.int
+    DISK_SHORTAGE_FIELD_NUMBER: _builtins.int
     role: Global___ServiceRole.ValueType
     instance_id: _builtins.int
     cluster_id: _builtins.str
@@ -1198,6 +1214,10 @@ class RegisterInstanceRequest(_message.Message):
     def controller(self) -> Global___JournalMark:
         """What the instance knows of the controller's journal, from its last registration."""
 
+    @_builtins.property
+    def disk_shortage(self) -> Global___DiskShortage:
+        """Not there while the disk of the instance has more free space than its reserve."""
+
     def __init__(
         self,
         *,
@@ -1211,14 +1231,44 @@ class RegisterInstanceRequest(_message.Message):
         claims: _abc.Iterable[Global___JournalClaim] | None = ...,
         recovered_epoch: _builtins.int = ...,
         controller: Global___JournalMark | None = ...,
+        disk_shortage: Global___DiskShortage | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["controller", b"controller"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["controller", b"controller", "disk_shortage", b"disk_shortage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["claim_epoch", b"claim_epoch", "claim_token", b"claim_token", "claims", b"claims", "cluster_id", b"cluster_id", "controller", b"controller", "instance_id", b"instance_id", "journal_end_offset", b"journal_end_offset", "listeners", b"listeners", "recovered_epoch", b"recovered_epoch", "role", b"role"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["claim_epoch", b"claim_epoch", "claim_token", b"claim_token", "claims", b"claims", "cluster_id", b"cluster_id", "controller", b"controller", "disk_shortage", b"disk_shortage", "instance_id", b"instance_id", "journal_end_offset", b"journal_end_offset", "listeners", b"listeners", "recovered_epoch", b"recovered_epoch", "role", b"role"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RegisterInstanceRequest: _TypeAlias = RegisterInstanceRequest  # noqa: Y015
+
+@_typing.final
+class DiskShortage(_message.Message):
+    """DiskShortage is the disk of an instance that refuses new data."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FOLDER_FIELD_NUMBER: _builtins.int
+    FREE_BYTES_FIELD_NUMBER: _builtins.int
+    RESERVE_BYTES_FIELD_NUMBER: _builtins.int
+    folder: _builtins.str
+    """Of the instance's journal."""
+    free_bytes: _builtins.int
+    reserve_bytes: _builtins.int
+    """The setting disk_reserve_bytes."""
+    def __init__(
+        self,
+        *,
+        folder: _builtins.str = ...,
+        free_bytes: _builtins.int = ...,
+        reserve_bytes: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["folder", b"folder", "free_bytes", b"free_bytes", "reserve_bytes", b"reserve_bytes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DiskShortage: _TypeAlias = DiskShortage  # noqa: Y015
 
 @_typing.final
 class JournalMark(_message.Message):

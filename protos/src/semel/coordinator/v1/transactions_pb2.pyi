@@ -166,11 +166,17 @@ class InitProducerIdResponse(_message.Message):
     PRODUCER_EPOCH_FIELD_NUMBER: _builtins.int
     PREPARED_FIELD_NUMBER: _builtins.int
     PRODUCER_TOKEN_FIELD_NUMBER: _builtins.int
+    TRANSACTIONAL_ID_EXPIRATION_MS_FIELD_NUMBER: _builtins.int
     throttle_time_ms: _builtins.int
     producer_id: _builtins.int
     producer_epoch: _builtins.int
     producer_token: _builtins.bytes
     """Proves to partitions and groups that the producer id is the caller's. Empty: nobody asks for it."""
+    transactional_id_expiration_ms: _builtins.int
+    """The coordinator forgets the transactional id when it has had no transaction for so long. A
+    producer that may have been idle for so long calls InitProducerId before its next transaction.
+    Absent without a transactional id.
+    """
     @_builtins.property
     def prepared(self) -> _containers.RepeatedCompositeFieldContainer[Global___PreparedTransaction]:
         """With keep_prepared: those that the caller has to complete, oldest first."""
@@ -183,10 +189,11 @@ class InitProducerIdResponse(_message.Message):
         producer_epoch: _builtins.int = ...,
         prepared: _abc.Iterable[Global___PreparedTransaction] | None = ...,
         producer_token: _builtins.bytes = ...,
+        transactional_id_expiration_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["prepared", b"prepared", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "producer_token", b"producer_token", "throttle_time_ms", b"throttle_time_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["prepared", b"prepared", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "producer_token", b"producer_token", "throttle_time_ms", b"throttle_time_ms", "transactional_id_expiration_ms", b"transactional_id_expiration_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -830,9 +837,12 @@ class JointHandle(_message.Message):
     TRANSACTION_TIMEOUT_MS_FIELD_NUMBER: _builtins.int
     RESET_FIELD_NUMBER: _builtins.int
     ONE_SHOT_FIELD_NUMBER: _builtins.int
+    CLUSTER_ID_FIELD_NUMBER: _builtins.int
     transaction_timeout_ms: _builtins.int
     reset: _builtins.bool
     one_shot: _builtins.bool
+    cluster_id: _builtins.str
+    """The cluster of the transaction: a client of another cluster refuses the handle. Empty: any."""
     @_builtins.property
     def transaction(self) -> Global___JointTransaction: ...
     def __init__(
@@ -842,10 +852,11 @@ class JointHandle(_message.Message):
         transaction_timeout_ms: _builtins.int = ...,
         reset: _builtins.bool = ...,
         one_shot: _builtins.bool = ...,
+        cluster_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["transaction", b"transaction"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["one_shot", b"one_shot", "reset", b"reset", "transaction", b"transaction", "transaction_timeout_ms", b"transaction_timeout_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cluster_id", b"cluster_id", "one_shot", b"one_shot", "reset", b"reset", "transaction", b"transaction", "transaction_timeout_ms", b"transaction_timeout_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -64,6 +64,7 @@ class ConsumerGroupHeartbeatRequest(_message.Message):
     OWNED_FIELD_NUMBER: _builtins.int
     SERVER_ASSIGNOR_FIELD_NUMBER: _builtins.int
     INSTANCE_ID_FIELD_NUMBER: _builtins.int
+    TAKES_OVER_FIELD_NUMBER: _builtins.int
     group_id: _builtins.str
     member_id: _builtins.str
     """Random, chosen by the member."""
@@ -76,6 +77,12 @@ class ConsumerGroupHeartbeatRequest(_message.Message):
     instance_id: _builtins.str
     """What a static member is known by over its restarts: who joins with the id of one that left with
     epoch -2 takes its place. Empty: a dynamic member.
+    """
+    takes_over: _builtins.bool
+    """Whether a member that joins takes its instance id from the member that has it, if there is one:
+    for a process that was started again after a crash. That member is fenced
+    (FENCED_INSTANCE_ID). Without it, the member that joins is answered UNRELEASED_INSTANCE_ID until
+    the other member has left, or its session is over. Only with an instance id and epoch 0.
     """
     @_builtins.property
     def subscription(self) -> Global___Subscription: ...
@@ -96,10 +103,11 @@ class ConsumerGroupHeartbeatRequest(_message.Message):
         owned: Global___OwnedPartitions | None = ...,
         server_assignor: _builtins.str = ...,
         instance_id: _builtins.str = ...,
+        takes_over: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["owned", b"owned", "subscription", b"subscription"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["group_id", b"group_id", "instance_id", b"instance_id", "member_epoch", b"member_epoch", "member_id", b"member_id", "owned", b"owned", "rebalance_timeout_ms", b"rebalance_timeout_ms", "server_assignor", b"server_assignor", "subscription", b"subscription"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["group_id", b"group_id", "instance_id", b"instance_id", "member_epoch", b"member_epoch", "member_id", b"member_id", "owned", b"owned", "rebalance_timeout_ms", b"rebalance_timeout_ms", "server_assignor", b"server_assignor", "subscription", b"subscription", "takes_over", b"takes_over"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -160,10 +168,16 @@ class ConsumerGroupHeartbeatResponse(_message.Message):
     MEMBER_EPOCH_FIELD_NUMBER: _builtins.int
     HEARTBEAT_INTERVAL_MS_FIELD_NUMBER: _builtins.int
     ASSIGNMENT_FIELD_NUMBER: _builtins.int
+    SESSION_TIMEOUT_MS_FIELD_NUMBER: _builtins.int
     throttle_time_ms: _builtins.int
     member_id: _builtins.str
     member_epoch: _builtins.int
     heartbeat_interval_ms: _builtins.int
+    session_timeout_ms: _builtins.int
+    """How long the group waits for the member's next heartbeat, in milliseconds. Then the member loses
+    its partitions, and its next heartbeat is answered UNKNOWN_MEMBER_ID. 0: an older server, which
+    does not say; its default is 45,000.
+    """
     @_builtins.property
     def assignment(self) -> Global___Assignment:
         """Absent: exactly what the request says that the member owns, at the current epoch; also when it
@@ -178,10 +192,11 @@ class ConsumerGroupHeartbeatResponse(_message.Message):
         member_epoch: _builtins.int = ...,
         heartbeat_interval_ms: _builtins.int = ...,
         assignment: Global___Assignment | None = ...,
+        session_timeout_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["assignment", b"assignment"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignment", b"assignment", "heartbeat_interval_ms", b"heartbeat_interval_ms", "member_epoch", b"member_epoch", "member_id", b"member_id", "throttle_time_ms", b"throttle_time_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignment", b"assignment", "heartbeat_interval_ms", b"heartbeat_interval_ms", "member_epoch", b"member_epoch", "member_id", b"member_id", "session_timeout_ms", b"session_timeout_ms", "throttle_time_ms", b"throttle_time_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -549,7 +564,9 @@ class TxnOffsetCommitRequest(_message.Message):
     producer_id: _builtins.int
     producer_epoch: _builtins.int
     base_sequence: _builtins.int
-    """Counts the offset commits of this transaction to this group, from 0 in steps of one."""
+    """The number of records that this transaction (producer_id, producer_epoch) has sent to this group
+    before, as in Produce. A commit counts as one record, however many offsets it has.
+    """
     group_id: _builtins.str
     member_id: _builtins.str
     """Empty, with member_epoch -1: not a member; only while the group has no members."""

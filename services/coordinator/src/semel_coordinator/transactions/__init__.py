@@ -1,4 +1,4 @@
-"""Transactions: who may write, what was decided, and telling every participant.
+"""Transactions: their producers, decisions, and markers to every participant.
 
 The pure part is `machine`; `service` answers requests by it, `markers` tells the participants, and
 `sweep` lets time pass.

@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator
 from semel_common.errors import GroupSubscribedToTopicError, NonEmptyGroupError, SemelError
 from semel_common.ids import TopicPartition
 from semel_group.machine.limits import GroupLimits
-from semel_group.machine.membership.machine import MembershipMachine
-from semel_group.machine.offsets.machine import OffsetsMachine
+from semel_group.machine.membership.membership_machine import MembershipMachine
+from semel_group.machine.offsets.offsets_machine import OffsetsMachine
 from semel_group.machine.records import GroupDeleted, OffsetRemoved, Record
 from semel_group.machine.topics import Topics
 from semel_group.machine.values import NamedPartition, RefusedOffset
@@ -72,7 +72,7 @@ class GroupDeletion:
         return GroupDeleted(group_id=group_id)
 
     def expire(self, group_ids: Iterable[str], now_ms: int) -> Iterator[Record]:
-        """Return what is to go from some groups by now, and which groups are."""
+        """Return the expired state of some groups, and the groups that are expired themselves."""
         for group_id in group_ids:
             yield from self._expired_offsets(group_id, now_ms)
             is_group = group_id in self._membership.groups

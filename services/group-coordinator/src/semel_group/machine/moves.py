@@ -1,10 +1,10 @@
-"""Partitions of groups that move: what their old leader gives, and what the new one makes of it.
+"""Moving partitions of groups: the old leader gives their state, and the new one takes it.
 
 Theory of operation. The controller's metadata say that a partition of groups moves, and to which
-group coordinator. That one asks the old leader to hand the groups over: from that decision on they
-are served no more there, and nothing of them changes. It stores what was known of them, and then
-tells the controller, which makes it the leader under a higher epoch: it serves them from the image
-on that says so. The old leader forgets them as soon as it hears of that.
+group coordinator. That one asks the old leader to hand the groups over: from that decision on, the
+old leader serves them no more, and nothing of them changes. The new one stores their state, and
+then tells the controller, which makes it the leader under a higher epoch: it serves them from the
+image on that says so. The old leader forgets them as soon as it hears of that.
 
 Who leads is decided by the controller alone. If it gives the move up, it raises the epoch too: the
 old leader serves again what it has handed over, and the new one forgets what it has. So each step
@@ -13,7 +13,7 @@ may be repeated after any crash, and at no time do two group coordinators serve 
 What was taken over wholly is never taken over again under the same epoch: the controller may hear
 of it at any time, and make it what is served.
 
-Invariant: what is known here of groups is served, but for the partitions that are listed here.
+Invariant: the groups here are served, except for the partitions that are listed here.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,8 +24,8 @@ from msgspec.structs import replace
 
 from semel_common.errors import CorruptMessageError, FencedLeaderEpochError, NotCoordinatorError
 from semel_common.ids import InternalTopic, partition_for_id
-from semel_group.machine.membership.machine import MembershipMachine
-from semel_group.machine.offsets.machine import OffsetsMachine
+from semel_group.machine.membership.membership_machine import MembershipMachine
+from semel_group.machine.offsets.offsets_machine import OffsetsMachine
 from semel_group.machine.records import (
     ConsumerGroup,
     GroupOffsetsRecord,
@@ -41,10 +41,10 @@ from semel_group.machine.records import (
     Record,
     TxnOffsetsCommitted,
 )
-from semel_runtime.cluster.copy import ClusterCopy
-from semel_runtime.cluster.image import ClusterImage, PartitionLeader
+from semel_runtime.cluster.metadata_copy import ClusterCopy
+from semel_runtime.cluster.metadata_image import ClusterImage, PartitionLeader
 from semel_runtime.machine import Result
-from semel_runtime.moving.state import Arrival, PartitionMove
+from semel_runtime.moving.move_state import Arrival, PartitionMove
 from semel_runtime.participant.coordinator_epochs import CoordinatorEpochSeen
 
 _partition_for_id = lru_cache(maxsize=1 << 17)(partition_for_id)
@@ -90,7 +90,7 @@ class GroupMoves:
         return partition not in self._handed_over and partition not in self._taken_over
 
     def served(self, group_ids: Iterable[str]) -> Iterator[str]:
-        """Return those that are served here."""
+        """Return the groups that are served here."""
         return filter(self.is_served, group_ids)
 
     def arrivals(self) -> list[Arrival]:
@@ -177,7 +177,7 @@ class GroupMoves:
                 assert_never(record)
 
     def snapshot(self) -> Iterator[tuple[int, MoveRecord]]:
-        """Return what is not served."""
+        """Return the groups that are not served."""
         yield from self._handed_over.values()
         yield from self._taken_over.values()
 
@@ -211,7 +211,9 @@ def _leaders(image: ClusterImage) -> dict[int, PartitionLeader]:
     """Return who leads partitions of groups, as far as they were ever moved."""
     topic = InternalTopic.CONSUMER_OFFSETS
     return {
-        each.partition: each.leader for each in image.internal_partitions if each.topic == topic
+        internal_partition.partition: internal_partition.leader
+        for internal_partition in image.internal_partitions
+        if internal_partition.topic == topic
     }
 
 
@@ -261,7 +263,7 @@ def taken_over(
     whole: bool,
     now_ms: int,
 ) -> Iterator[Record]:
-    """Yield what is new here of a piece of what was handed over; ``whole``: of the last one.
+    """Yield the new part of a piece of the handed-over state; ``whole``: of the last one.
 
     Producers are idle from now on: their times are by another clock.
     Raises FencedLeaderEpochError, and CorruptMessageError.

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from semel_common.ids import TopicPartition
 from semel_group.machine.values import STATIC_LEAVE_EPOCH
-from semel_runtime.cluster.image import ClusterImage
+from semel_runtime.cluster.metadata_image import ClusterImage
 from semel_runtime.participant.coordinator_epochs import CoordinatorEpochSeen
 
 # -- membership ----------------------------------------------------------------------------------
@@ -22,19 +22,20 @@ class ConsumerGroup(Struct, frozen=True, kw_only=True):
 
     group_id: str
     group_epoch: int
-    """Rises with every change of members, subscriptions or topics; 0: nobody has joined yet."""
+    """Rises with every change of members, subscriptions or topics; 0: no member has joined yet."""
     assignor: str
     topics: Mapping[str, int]
     """Partitions of each subscribed topic, by its id, as the target was made for them."""
     target: Mapping[str, frozenset[TopicPartition]]
     """What each member is to hold in the end, by member id; every member is named."""
     unsubscribed: Mapping[str, int] = {}
-    """Since when nobody subscribes to a topic any more, by its id, in milliseconds since 1970-01-01
-    UTC; of topics that were subscribed to within the retention of offsets."""
+    """The time since when no member subscribes to a topic any more, by its id, in milliseconds
+    since 1970-01-01 UTC; for topics with a subscription within the retention of offsets.
+    """
 
 
 class Member(Struct, frozen=True, kw_only=True):
-    """A member of a group, and what it holds."""
+    """A member of a group, and its partitions."""
 
     group_id: str
     member_id: str
@@ -130,7 +131,7 @@ class TransactionEnded(Struct, frozen=True, kw_only=True):
 
 
 class TransactionNeverGiven(Struct, frozen=True, kw_only=True):
-    """The epoch of a transaction was never given to anyone: it aborts, and fences nobody."""
+    """The epoch of a transaction was never given out: it aborts, and fences no producer."""
 
     group_id: str
     producer_id: int
@@ -176,7 +177,7 @@ class GroupsHandedOver(Struct, frozen=True, kw_only=True):
 
 
 class GroupsTakenOver(Struct, frozen=True, kw_only=True):
-    """What is known of a partition's groups is what their leader handed over; not served yet."""
+    """The leader of a partition handed over the state of its groups; it is not served yet."""
 
     partition: int
     leader_epoch: int
@@ -200,7 +201,7 @@ class GroupsForgotten(Struct, frozen=True, kw_only=True):
 MembershipRecord: TypeAlias = (
     ConsumerGroup | Member | MemberRemoved | GroupDeleted | MemberEpochsGiven
 )
-"""What changes who is in a group."""
+"""Changes of a group's members."""
 
 GroupOffsetsRecord: TypeAlias = (
     OffsetCommitted

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from semel_common.errors import UnknownTopicIdError, UnknownTopicOrPartitionError
 from semel_common.ids import TopicPartition
 from semel_group.machine.values import TopicName
-from semel_runtime.cluster.copy import ClusterCopy
-from semel_runtime.cluster.image import Topic
+from semel_runtime.cluster.metadata_copy import ClusterCopy
+from semel_runtime.cluster.metadata_image import Topic
 
 
 class Topics:

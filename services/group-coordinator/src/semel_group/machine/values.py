@@ -1,4 +1,4 @@
-"""What the machine is asked with, and what it answers: plain values."""
+"""Arguments and answers of the machine: plain values."""
 
 from enum import IntEnum
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from semel_runtime.participant.inquiry import OpenTransactionAt
 JOIN_EPOCH = 0
 """The member epoch of who wants to join."""
 LEAVE_EPOCH = -1
-"""The member epoch of who leaves; in commits, of who is no member."""
+"""The member epoch of a member that leaves; in commits, of a caller that is no member."""
 STATIC_LEAVE_EPOCH = -2
 """The member epoch of a static member that leaves for a while, and of one that is away."""
 
@@ -34,22 +34,30 @@ class Heartbeat(Struct, frozen=True, kw_only=True):
     member_id: str
     member_epoch: int
     instance_id: str = ""
+    takes_over: bool = False
+    """Whether it joins in the place of the member that has its instance id, and fences it."""
     rebalance_timeout_ms: int | None = None
     subscribed_topics: frozenset[str] | None = None
     owned: frozenset[TopicPartition] | None = None
     server_assignor: str = ""
+    overdue: frozenset[TopicPartition] = frozenset()
+    """Partitions that no member has held for a heartbeat interval, as far as the shell knows."""
+    is_back: bool = False
+    """Whether partitions that were meant for this member went to others while it was silent."""
     arrived_ms: int = 0
     """When it came, in milliseconds since 1970-01-01 UTC."""
 
 
 class HeartbeatAnswer(Struct, frozen=True, kw_only=True):
-    """What the member must hold from now on, and what the shell must know of it."""
+    """The partitions that the member must hold from now on, and the facts for the shell."""
 
     member_epoch: int
     assignment: tuple[TopicPartition, ...] | None
     """None: as the member itself said that it is."""
     settled: bool
     """Whether the member holds its target, and waits for nothing."""
+    taken_from: frozenset[str] = frozenset()
+    """The members that overdue partitions were meant for, which this member has been given."""
     revoke_within_ms: int | None
     """How long it may take to give up what it is not to hold; None: there is nothing such."""
 
@@ -119,7 +127,7 @@ class NewOffset(Struct, frozen=True, kw_only=True):
 
 
 class Committer(Struct, frozen=True, kw_only=True):
-    """Who commits offsets: a member, or nobody in particular (empty id, epoch -1)."""
+    """The caller of a commit: a member, or no member (empty id, epoch -1)."""
 
     group_id: str
     member_id: str = ""
@@ -172,7 +180,7 @@ class PendingDescription(Struct, frozen=True, kw_only=True):
 
 
 class TransactionResult(IntEnum):
-    """What was decided; the numbers of ``semel.common.v1.TransactionResult``."""
+    """The decision; the numbers of ``semel.common.v1.TransactionResult``."""
 
     COMMIT = 1
     ABORT = 2

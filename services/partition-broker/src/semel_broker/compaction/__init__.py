@@ -1,4 +1,4 @@
-"""Log compaction: of each key, the newest committed record stays, and what nobody needs goes.
+"""Log compaction: of each key, the newest committed record stays, and useless records go.
 
 Theory of operation. A pass over one log has two parts. The first reads what is new since the last
 pass, and notes the newest offset of each key (``keys.py``). The second reads the log from its start
@@ -10,8 +10,8 @@ A pass ends at the last stable offset, below which every outcome is known. Its s
 each is atomic, and each leaves a log in which every key has its newest record. So a pass may be
 given up between any two steps; the next one begins from the start of the log.
 
-Nothing but records is at stake. Where producers are, what they sent last and which transactions
-are open, lies in the journal: unlike Kafka's, a batch can go as a whole although it is the last of
-its producer. And committed readers are shown no markers, so a marker is needed only by those who
-read uncommitted and judge for themselves.
+Only records are at stake. The state of producers, their last batches and the open transactions lie
+in the journal: unlike Kafka's, a batch can go as a whole although it is the last of its producer.
+And committed readers see no markers, so only uncommitted readers that judge for themselves need a
+marker.
 """

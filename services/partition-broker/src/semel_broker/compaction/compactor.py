@@ -7,15 +7,15 @@ import structlog
 from msgspec import Struct
 
 from semel_broker.compaction.passes import CompactionPass, UnreadableLogError
-from semel_broker.log_reader import LogReader
 from semel_broker.machine import BrokerMachine
 from semel_broker.machine.compaction import CompactionPlan
 from semel_broker.machine.records import Record
+from semel_broker.storage.log_reader import LogReader
 from semel_common.errors import CorruptMessageError, KafkaStorageError
 from semel_runtime.clock import Clock
-from semel_runtime.cluster.topic_config import DEFAULTS
-from semel_runtime.journal.base import BatchPosition, BatchStore
-from semel_runtime.offload import Offload
+from semel_runtime.cluster.topic_options import DEFAULTS
+from semel_runtime.journal.contract import BatchPosition, BatchStore
+from semel_runtime.process.worker_threads import Offload
 from semel_runtime.runner import Runner
 
 log = structlog.get_logger(__name__)

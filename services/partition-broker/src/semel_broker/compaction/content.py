@@ -34,8 +34,9 @@ class BatchContent(Struct, frozen=True, kw_only=True):
     """When its tombstones, or the marker, may go: set by the pass that has first removed everything
     that they have done away with."""
     records: KeyedRecords | None
-    """None if there are none to be seen: of a marker, of what was aborted, or if the payload cannot
-    be opened."""
+    """None if there are no visible records: for a marker, for an aborted batch, or if the payload
+    cannot be opened.
+    """
 
     @property
     def transaction(self) -> tuple[int, int]:

@@ -12,17 +12,17 @@ from typing import TypeVar
 from semel_broker.compaction.keys import KeyMap
 from semel_broker.compaction.payloads import ReadBatch, open_batch, rewrite
 from semel_broker.compaction.rules import Cleaning
-from semel_broker.log_reader import Damage, LogReader
 from semel_broker.machine.compaction import CompactionPlan
 from semel_broker.machine.records import LogCompacted
-from semel_broker.opening import INLINE_MAX_BYTES, opens_to
-from semel_broker.stored import read_header
+from semel_broker.storage.log_reader import Damage, LogReader
+from semel_broker.storage.opened_payloads import INLINE_MAX_BYTES, opens_to
+from semel_broker.storage.stored_batches import read_header
 from semel_common.errors import KafkaStorageError
-from semel_common.payload_limits import OPENED_MAX_BYTES
+from semel_common.record_batches.payload_limits import OPENED_MAX_BYTES
 from semel_runtime.clock import Clock
-from semel_runtime.journal.base import REWRITTEN_MAX, BatchStore, StoredBatch
-from semel_runtime.offload import Offload
-from semel_runtime.pacing import paced
+from semel_runtime.journal.contract import REWRITTEN_MAX, BatchStore, StoredBatch
+from semel_runtime.process.background_pace import paced
+from semel_runtime.process.worker_threads import Offload
 
 T = TypeVar("T")
 
@@ -54,7 +54,7 @@ class CompactionPass:
         """Batches that could not be opened."""
 
     async def survey(self, *, upto: int, keys_max: int) -> KeyMap:
-        """Find the newest record of each key in what is dirty, as far as there is room for keys.
+        """Find the newest record of each key in the dirty part, as far as there is room for keys.
 
         Raises UnreadableLogError.
         """
@@ -70,7 +70,7 @@ class CompactionPass:
     async def clean(self, keys: KeyMap, *, wanted: Callable[[], bool]) -> LogCompacted | None:
         """Rewrite the log as far as the keys are known; None if it was given up half-way.
 
-        Raises UnreadableLogError, and what the store's writes raise.
+        Raises UnreadableLogError, and errors of the store's writes.
         """
         config = self._plan.config
         cleaning = Cleaning(keys, delete_retention_ms=config.delete_retention_ms)
@@ -134,16 +134,19 @@ class CompactionPass:
         return ReadBatch(stored=stored, aborted=aborted)
 
     async def _beside(self, work: Callable[[], T], batches: Sequence[ReadBatch]) -> T:
-        if sum(opens_to(each.stored) for each in batches if not each.damaged) <= INLINE_MAX_BYTES:
+        if (
+            sum(opens_to(batch.stored) for batch in batches if not batch.damaged)
+            <= INLINE_MAX_BYTES
+        ):
             return work()
         return await self._offload(work)
 
 
 def _add(keys: KeyMap, batches: Sequence[ReadBatch]) -> None:
-    for each in batches:
+    for batch in batches:
         if keys.full:
             return
-        keys.add(open_batch(each, payload_max_bytes=OPENED_MAX_BYTES).content)
+        keys.add(open_batch(batch, payload_max_bytes=OPENED_MAX_BYTES).content)
 
 
 def _end(batch: ReadBatch) -> int:

@@ -13,12 +13,12 @@ from msgspec.structs import replace
 from semel.common.v1.records_pb2 import RecordBatch
 from semel_broker.compaction.content import BatchContent, KeyedRecords
 from semel_broker.compaction.rules import Cleaning, Kept, Removed, Rewritten
-from semel_broker.integrity import header_at
 from semel_broker.machine.segments import BATCH_OVERHEAD_BYTES
-from semel_broker.stored import read_batch, strip
-from semel_common.batches import Columns, check_crc, decode_records, replace_records
+from semel_broker.storage.batch_integrity import header_at
+from semel_broker.storage.stored_batches import read_batch, strip
 from semel_common.errors import CorruptMessageError, MessageTooLargeError
-from semel_runtime.journal.base import StoredBatch
+from semel_common.record_batches.batches import Columns, check_crc, decode_records, replace_records
+from semel_runtime.journal.contract import StoredBatch
 
 
 class ReadBatch(Struct, frozen=True, kw_only=True):
@@ -31,17 +31,17 @@ class ReadBatch(Struct, frozen=True, kw_only=True):
 
 
 class Rewrite(Struct, frozen=True, kw_only=True):
-    """What is to be done to the store: one atomic step."""
+    """The change to the store: one atomic step."""
 
     removed: Sequence[int]
     """The base offsets of batches that go."""
     replaced: Sequence[StoredBatch]
     size_bytes_left: int
-    """About what is left of these batches in the store."""
+    """About how much of these batches stays in the store."""
 
 
 class OpenedBatch(Struct, frozen=True, kw_only=True):
-    """A batch with what is in it."""
+    """A batch with its records."""
 
     batch: RecordBatch
     content: BatchContent

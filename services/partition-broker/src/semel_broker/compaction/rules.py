@@ -3,14 +3,15 @@
 Theory of operation. Batches come in the order of their offsets, from the start of the log to where
 the key map ends. For each, the rules are:
 
-* What was aborted goes.
-* A record stays if it is the newest of its key. One without a key goes: it is nobody's newest.
+* Aborted records go.
+* A record stays if it is the newest of its key. A record without a key goes: it is the newest of no
+  key.
 * A tombstone that is the newest of its key stays until its horizon has passed: the time when a pass
-  has first removed all older records of the key, and ``delete.retention.ms`` more. A reader that
-  began when an older record was still there has that long to get here and learn of the deletion.
+  first removed all older records of the key, and ``delete.retention.ms`` more. A reader that began
+  when an older record was still there has that long to get here and learn of the deletion.
 * A marker stays as long as a record of its transaction does, and then until its horizon. Committed
-  readers never need it. But one that reads uncommitted, and holds records back until it sees their
-  marker, must find it if it could read the records.
+  readers never need it. But a reader that reads uncommitted, and holds records back until it sees
+  their marker, must find it if it could read the records.
 * A batch that cannot be opened stays as it is. It may hold older records of any key, so no
   tombstone above it gets a horizon.
 
@@ -53,7 +54,7 @@ class Cleaning:
     """The second part of a pass: is shown one batch after the other, and decides."""
 
     def __init__(self, keys: KeyMap, *, delete_retention_ms: int) -> None:
-        """``keys`` knows the newest records of what was not compacted before."""
+        """``keys`` knows the newest records of the part that was not compacted before."""
         self._keys = keys
         self._delete_retention_ms = delete_retention_ms
         self._now_ms = 0
@@ -92,7 +93,9 @@ class Cleaning:
         if not positions:
             return _REMOVED
         self._leave(batch, len(positions))
-        horizon_ms = self._horizon_ms(batch, any(records.tombstones[each] for each in positions))
+        horizon_ms = self._horizon_ms(
+            batch, any(records.tombstones[position] for position in positions)
+        )
         all_left = len(positions) == len(records.offsets)
         if all_left and horizon_ms == batch.delete_horizon_ms:
             return _KEPT

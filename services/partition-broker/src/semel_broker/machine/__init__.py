@@ -6,7 +6,7 @@ next, ``produce.py`` and ``markers.py`` how appends and outcomes are decided, ``
 partition's records change it, ``directory.py`` which logs there are.
 """
 
+from semel_broker.machine.broker_machine import BrokerMachine
 from semel_broker.machine.limits import LogLimits
-from semel_broker.machine.machine import BrokerMachine
 
 __all__ = ["BrokerMachine", "LogLimits"]

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from semel_broker.machine.aborted import AbortedIndex
+from semel_broker.machine.aborted_index import AbortedIndex
 from semel_broker.machine.gaps import is_allowed, with_gap
-from semel_broker.machine.log import PartitionLog
+from semel_broker.machine.partition_log import PartitionLog
 from semel_broker.machine.records import LogState
 from semel_broker.machine.values import LogPlace
 from semel_common.ids import TopicPartition
-from semel_runtime.cluster.topic_config import TopicConfig
+from semel_runtime.cluster.topic_options import TopicConfig
 
 
 class CompactionPlan(Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ An earlier release did not write this down. What it has left is known to be unkn
 from collections.abc import Iterable, Iterator, Sequence
 
 from semel_broker.machine.records import OffsetRange
-from semel_runtime.journal.base import StoredBatch
+from semel_runtime.journal.contract import StoredBatch
 
 Gaps = tuple[OffsetRange, ...]
 """Ascending, and none touches the next one."""
@@ -31,12 +31,12 @@ def gaps_above(gaps: Gaps, offset: int) -> Gaps:
     """Return what matters of gaps above the start of a log."""
     if not gaps or gaps[0].end_offset > offset:
         return gaps
-    return tuple(each for each in gaps if each.end_offset > offset)
+    return tuple(gap for gap in gaps if gap.end_offset > offset)
 
 
 def is_allowed(gaps: Gaps, start_offset: int, end_offset: int) -> bool:
     """Whether all batches between two offsets may be missing."""
-    return any(each.start_offset <= start_offset and end_offset <= each.end_offset for each in gaps)
+    return any(gap.start_offset <= start_offset and end_offset <= gap.end_offset for gap in gaps)
 
 
 def first_break(gaps: Gaps, offset: int, batches: Sequence[StoredBatch]) -> int | None:
@@ -59,13 +59,13 @@ def first_break(gaps: Gaps, offset: int, batches: Sequence[StoredBatch]) -> int 
 def _merged(gaps: Iterable[OffsetRange]) -> Iterator[OffsetRange]:
     """Yield ascending ranges, those in one that touch one another."""
     last: OffsetRange | None = None
-    for each in gaps:
+    for gap in gaps:
         if last is None:
-            last = each
-        elif each.start_offset <= last.end_offset:
-            last = OffsetRange(last.start_offset, max(last.end_offset, each.end_offset))
+            last = gap
+        elif gap.start_offset <= last.end_offset:
+            last = OffsetRange(last.start_offset, max(last.end_offset, gap.end_offset))
         else:
             yield last
-            last = each
+            last = gap
     if last is not None:
         yield last

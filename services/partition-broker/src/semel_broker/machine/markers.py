@@ -9,8 +9,8 @@ acknowledged.
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from semel_broker.machine.log import PartitionLog
-from semel_broker.machine.producer import after_fence, after_marker
+from semel_broker.machine.partition_log import PartitionLog
+from semel_broker.machine.producer_state import after_fence, after_marker
 from semel_broker.machine.records import (
     MarkerAppended,
     ProducerFenced,
@@ -36,7 +36,7 @@ class Logs(Protocol):
 
 
 class OutcomeDecisions:
-    """Decides outcomes one after the other, each on what the ones before would make of the logs."""
+    """Decides outcomes one by one, each on the logs as the ones before would leave them."""
 
     def __init__(self, logs: Logs, coordinators: CoordinatorEpochCheck, *, now_ms: int) -> None:
         self._logs = logs

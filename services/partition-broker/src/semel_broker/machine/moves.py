@@ -21,8 +21,8 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from semel_broker.machine.directory import LogDirectory
-from semel_broker.machine.log import PartitionLog, known_gaps
+from semel_broker.machine.log_directory import LogDirectory
+from semel_broker.machine.partition_log import PartitionLog, known_gaps
 from semel_broker.machine.records import (
     AbortedTransaction,
     LogCompacted,
@@ -82,7 +82,7 @@ class CopyPlan(Struct, frozen=True, kw_only=True):
 
 
 class HandedOver(Struct, frozen=True, kw_only=True):
-    """What was known of a log when it was handed over."""
+    """The state of a log at its hand-over."""
 
     entities: tuple[Record, ...]
     """The log first, then what does not change any more, in the same order every time, then the
@@ -114,7 +114,7 @@ def ended(logs: LogDirectory, move: Move) -> list[LogState]:
 
 
 def handed_over(logs: LogDirectory, coordinators: CoordinatorEpochs, move: Move) -> HandedOver:
-    """Return what is known of a log that was handed over. Raises NotLeaderOrFollowerError."""
+    """Return the state of a handed-over log. Raises NotLeaderOrFollowerError."""
     log = _leaving(logs, move)
     assert log.identity.handed_over, "until then it changes"
     return HandedOver(

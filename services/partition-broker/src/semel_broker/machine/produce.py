@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from semel_broker.machine import producer
+from semel_broker.machine import producer_state
 from semel_broker.machine.limits import LogLimits
-from semel_broker.machine.log import PartitionLog
+from semel_broker.machine.partition_log import PartitionLog
 from semel_broker.machine.records import AppendedBatch, BatchAppended, ProducerState
 from semel_broker.machine.values import BatchHeader
 from semel_common.errors import (
@@ -40,18 +40,19 @@ def decide_append(
 ) -> AppendDecision:
     """Give offsets to all batches that are no repeats, or refuse the whole.
 
-    A condition is one of what is new: repeats have met theirs, or their original had none.
+    A condition concerns new batches: repeats have met theirs, or their original had none. The limit
+    on the size holds for new batches only, too: it may have been lowered since.
     """
     candidate = _Candidate(log, expected_base_offset)
     base_offsets: list[int | None] = []
     first_offset: int | None = None
     maximum = batch_max_bytes(log, limits)
     for batch in batches:
-        check_size(batch, maximum)
         known = candidate.repeated(batch)
         if first_offset is None:
             first_offset = candidate.end_offset if known is None else known.base_offset
         if known is None:
+            check_size(batch, maximum)
             base_offsets.append(candidate.end_offset)
             candidate.append(batch, now_ms=now_ms, limits=limits)
         else:
@@ -77,7 +78,7 @@ class _Candidate:
     def repeated(self, batch: BatchHeader) -> AppendedBatch | None:
         if batch.producer_id == NO_PRODUCER_ID:
             return None
-        return producer.repeated(self._producer(batch.producer_id), batch)
+        return producer_state.repeated(self._producer(batch.producer_id), batch)
 
     def append(self, batch: BatchHeader, *, now_ms: int, limits: LogLimits) -> None:
         begins_segment = not self.records and self._log.segments.is_full(self._log.config, now_ms)
@@ -96,8 +97,8 @@ class _Candidate:
         )
         if batch.producer_id != NO_PRODUCER_ID:
             state = self._producer(batch.producer_id)
-            producer.check_next(state, batch)
-            producer.check_transaction(state, batch)
+            producer_state.check_next(state, batch, expiration_ms=limits.producer_expiration_ms)
+            producer_state.check_transaction(state, batch)
             self._check_limits(state, batch, limits)
             self._appended[batch.producer_id] = record
         if self._expected is not None:
@@ -123,7 +124,7 @@ class _Candidate:
         state = self._producers.get(producer_id) or self._log.producer(producer_id)
         appended = self._appended.pop(producer_id, None)
         if appended is not None:
-            state = producer.after_batch(state, appended)
+            state = producer_state.after_batch(state, appended)
         self._producers[producer_id] = state
         return state
 
@@ -155,5 +156,7 @@ def check_size(batch: BatchHeader, maximum: int) -> None:
     """Refuse a payload that is larger; raises MessageTooLargeError."""
     if batch.size_bytes > maximum:
         raise MessageTooLargeError(
-            f"payload of {batch.size_bytes} bytes is over {maximum}", message_max_bytes=maximum
+            f"payload of {batch.size_bytes} bytes is over {maximum}",
+            size_bytes=batch.size_bytes,
+            message_max_bytes=maximum,
         )

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from semel_runtime.cluster.image import ClusterImage
+from semel_runtime.cluster.metadata_image import ClusterImage
 from semel_runtime.participant.coordinator_epochs import CoordinatorEpochSeen
 
 # -- as things happen ----------------------------------------------------------------------------

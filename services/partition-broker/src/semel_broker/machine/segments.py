@@ -1,11 +1,10 @@
 """The segments of one log: in steps of what old records are deleted.
 
-Theory of operation. A segment is nothing in the store, but what is remembered of a range of
-offsets: how much it holds, and when it was last appended to. So retention is decided without a look
-at the store. Time is that of the append, not the records' own: whoever brings records from last
-year wants to keep them, too. What begins a segment is decided with the append, by the topic's
-options of that time. Whole segments go, the oldest first, and none that reaches past the last
-stable offset.
+Theory of operation. A segment is not stored; it is the memory of a range of offsets: its size, and
+the time of its last append. So retention is decided without a look at the store. Time is that of
+the append, not the records' own: a user that imports records from last year wants to keep them,
+too. An append decides whether a segment begins, by the topic's options of that time. Whole segments
+go, the oldest first, and none that reaches past the last stable offset.
 """
 
 from collections import deque
@@ -14,7 +13,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from semel_broker.machine.records import LogSegment
-from semel_runtime.cluster.topic_config import TopicConfig
+from semel_runtime.cluster.topic_options import TopicConfig
 
 BATCH_OVERHEAD_BYTES = 100
 """What a batch takes in the store beside its payload, about."""
@@ -77,7 +76,7 @@ class Segments:
     def shrink(self, upto: int, size_bytes: int) -> None:
         """Note that what lies below an offset takes so much, since it is compacted.
 
-        How much of it is in which segment, nobody has counted: each has its share.
+        The shares of the segments are not counted: each gets the same part.
         """
         ends = [each.base_offset for each in self][1:]
         below = sum(end <= upto for end in ends)

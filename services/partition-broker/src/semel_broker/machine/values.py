@@ -1,11 +1,11 @@
-"""What the machine is asked with, and what it answers: plain values."""
+"""Arguments and answers of the machine: plain values."""
 
 from collections.abc import Callable
 from enum import IntEnum
 
 from msgspec import Struct
 
-from semel_broker.machine.aborted import AbortedIndex
+from semel_broker.machine.aborted_index import AbortedIndex
 from semel_broker.machine.records import OffsetRange
 from semel_common.ids import TopicPartition
 
@@ -61,7 +61,7 @@ class Appended(Struct, frozen=True, kw_only=True):
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """What was decided of one transaction, for one partition: a marker, or an inquiry's answer."""
+    """The outcome of one transaction, for one partition: a marker, or an inquiry's answer."""
 
     partition: TopicPartition
     producer_id: int
@@ -97,7 +97,7 @@ class FetchPosition(Struct, frozen=True):
 
 
 class LogStart:
-    """Where a log starts: shared with those that read it, who have to see it move."""
+    """The start of a log: shared with its readers, which have to see it move."""
 
     __slots__ = ("offset",)
 
@@ -130,7 +130,7 @@ class ReadPlan(Struct, frozen=True, kw_only=True):
     last_stable_offset: int
     upto: int
     sparse_below: int = 0
-    """Batches below it may have lost records to compaction: only payloads tell what is left."""
+    """Batches below it may have lost records to compaction: only payloads tell which."""
     aborted: AbortedIndex
 
     @property

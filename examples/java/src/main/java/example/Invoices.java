@@ -15,9 +15,11 @@ import semel.group.v1.*;
 
 import static java.util.concurrent.TimeUnit.*;
 
-/** Takes every order of one topic exactly once into others, each topic of one partition; docs/clients.md explains every call. */
+/** Takes every order of one topic exactly once into others, each topic of one partition; docs/use/clients.md explains every call. */
 record Invoices(String bootstrap, String orders, List<String> outputs, String transactionalId, String groupId, Deadline end,
-    Metadata headers, Map<String, ManagedChannel> channels, Map<String, String> topicIds) {
+    Metadata headers, Map<String, ManagedChannel> channels) {
+  static volatile boolean stopped, done; // Stopped by a signal: it is done after the transaction in hand.
+
   /** Returns what to do about an error: every one has it on the wire. */
   static String classOf(StatusRuntimeException failure) {
     for (var detail : StatusProto.fromThrowable(failure).getDetailsList()) {
@@ -67,9 +69,9 @@ record Invoices(String bootstrap, String orders, List<String> outputs, String tr
 
   <T> T leaderOf(String topic, Function<BrokerServiceGrpc.BrokerServiceBlockingStub, T> call) {
     return call("topic " + topic, () -> {
-      var request = MetadataRequest.newBuilder().addTopics(topic).build();
+      // The controller is certain: of a topic that does not exist, this ends the program at once.
+      var request = MetadataRequest.newBuilder().addTopics(topic).setFromController(true).build();
       var known = call("anyone", () -> bootstrap, ClusterServiceGrpc::newBlockingStub, at -> at.metadata(request));
-      topicIds.put(topic, known.getTopics(0).getTopicId());
       int leader = known.getTopics(0).getPartitions(0).getLeaderId();
       return known.getInstancesList().stream()
           .filter(each -> each.getRole() == ServiceRole.SERVICE_ROLE_BROKER && each.getInstanceId() == leader)
@@ -91,11 +93,9 @@ record Invoices(String bootstrap, String orders, List<String> outputs, String tr
       for (String topic : outputs) { // The same request each time: so the broker knows a repeat.
         var request = ProduceRequest.newBuilder().setTransactionalId(transactionalId)
             .addPartitions(ProducePartition.newBuilder().setTopic(topic).setRecords(records)).build();
-        var sent = end.getParticipantsBuilder().addTopicsBuilder().addPartitions(0);
-        sent.setTopicId(leaderOf(topic, at -> {
-          sent.setTopicId(topicIds.get(topic)); // Until the answer says it: an abort names what was not answered, too.
-          return at.produce(request);
-        }).getPartitions(0).getTopicId());
+        // A send without an answer may still arrive: an abort names its topic, too.
+        end.getParticipantsBuilder().addTopicsBuilder().setTopic(topic).addPartitions(0);
+        leaderOf(topic, at -> at.produce(request));
       }
     } catch (StatusRuntimeException failure) {
       if (!classOf(failure).equals("ABORTABLE_TRANSACTION")) {
@@ -130,9 +130,9 @@ record Invoices(String bootstrap, String orders, List<String> outputs, String tr
     var ask = FetchOffsetsRequest.newBuilder().setGroupId(groupId).setRequireStable(true)
         .addTopics(OffsetFetchTopic.newBuilder().setTopic(orders).addPartitions(0)).build();
     long offset = Math.max(group(at -> at.fetchOffsets(ask)).getOffsets(0).getCommittedOffset(), 0);
-    for (long end = offset + 1, epoch = begun.getProducerEpoch(); offset < end; ) {
+    for (long end = offset + 1, epoch = begun.getProducerEpoch(); offset < end && !stopped; ) {
       var fetch = FetchRequest.newBuilder().setIsolationLevel(IsolationLevel.ISOLATION_LEVEL_READ_COMMITTED).setPlainRecords(true)
-          .setMinBytes(1).setMaxBytes(4096).setMaxWaitMs(500)
+          .setMinBytes(1).setMaxRecords(2).setMaxWaitMs(500)
           .addPartitions(FetchPartition.newBuilder().setTopic(orders).setFetchOffset(offset)).build();
       var read = leaderOf(orders, at -> at.fetch(fetch)).getPartitions(0);
       for (boolean done = read.getRecordsCount() == 0; !done; epoch++) { // Never an answer's current_epoch: a successor's?
@@ -145,14 +145,21 @@ record Invoices(String bootstrap, String orders, List<String> outputs, String tr
 
   /** {@code java -jar invoices.jar BOOTSTRAP ORDERS INVOICES AUDIT}; status 3: another instance has taken over. */
   public static void main(String... arguments) {
+    Runtime.getRuntime().addShutdownHook(new Thread(() -> {
+      stopped = true;
+      for (int n = 0; !done && n < 1_000; n++) { LockSupport.parkNanos(MILLISECONDS.toNanos(10)); }
+    }));
+    int status = 0;
     var headers = new Metadata();
     headers.put(Metadata.Key.of("semel-errors", Metadata.ASCII_STRING_MARSHALLER), "status"); // Those inside an answer, too.
     try {
       new Invoices(arguments[0], arguments[1], List.of(arguments).subList(2, arguments.length), "invoicer-of-" + arguments[1],
-          "invoicers-of-" + arguments[1], Deadline.after(2, MINUTES), headers, new HashMap<>(), new HashMap<>()).run();
+          "invoicers-of-" + arguments[1], Deadline.after(2, MINUTES), headers, new HashMap<>()).run();
     } catch (StatusRuntimeException failure) {
       System.err.println(failure.getMessage());
-      System.exit(classOf(failure).equals("APPLICATION_RECOVERABLE") ? 3 : 1);
+      status = classOf(failure).equals("APPLICATION_RECOVERABLE") ? 3 : 1;
     }
+    done = true;
+    System.exit(status);
   }
 }

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from semel_runtime.journal.base import (
+from semel_runtime.journal.chunks import batch_of
+from semel_runtime.journal.contract import (
     BATCH_MEMORY_BYTES,
     REWRITTEN_MAX,
     BatchPosition,
     LaterBatches,
     StoredBatch,
 )
-from semel_runtime.journal.chunks import batch_of
 from semel_runtime.journal.postgres.connections import Readers
 from semel_runtime.journal.postgres.snapshots import MINE
 from semel_runtime.journal.postgres.writer import Writer

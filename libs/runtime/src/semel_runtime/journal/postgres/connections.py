@@ -1,6 +1,6 @@
 """The connections of a journal: how they are made, and the ones that read.
 
-All of them go to the primary: what a standby has may be older than what was acknowledged.
+All of them go to the primary: a standby may lack acknowledged commits.
 """
 
 import socket
@@ -11,9 +11,9 @@ from typing import TypeAlias
 import asyncpg
 from asyncpg.connect_utils import SessionAttribute
 
-from semel_runtime.journal.errors import JournalCorruptError, JournalError
+from semel_runtime.journal.journal_errors import JournalCorruptError, JournalError
+from semel_runtime.journal.postgres.journal_url import Place
 from semel_runtime.journal.postgres.options import PostgresOptions
-from semel_runtime.journal.postgres.place import Place
 
 Value: TypeAlias = int | str | bytes | Sequence[int] | Sequence[bytes] | None
 
@@ -89,7 +89,7 @@ def _keep_alive(connection: Connection) -> None:
 
 
 async def _leave_as_it_is(connection: object) -> None:
-    """Do nothing after a use: nobody changes a connection that reads, and a reset is a trip."""
+    """Do nothing after a use: readers change no connection, and a reset is a round trip."""
 
 
 class Readers:
@@ -124,7 +124,7 @@ class Readers:
             raise JournalError(f"reading failed: {type(error).__name__}: {error}") from error
 
     async def close(self) -> None:
-        """Close all; those that are busy after a while are ended."""
+        """Close all connections; end the busy ones after a while."""
         try:
             async with timeout(_CLOSE_TIMEOUT_S):
                 await self._pool.close()

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack
 from typing import Self
 
-from semel_runtime.journal.base import Claim, Entry, Piece, StoredBatch
 from semel_runtime.journal.chunks import check_size, checksum, pack_records, unpack_records
-from semel_runtime.journal.errors import (
+from semel_runtime.journal.contract import Claim, Entry, Piece, Reserve, StoredBatch
+from semel_runtime.journal.journal_errors import (
     JournalCorruptError,
     JournalFencedError,
     JournalOpenError,
@@ -15,10 +15,10 @@ from semel_runtime.journal.errors import (
 )
 from semel_runtime.journal.postgres.batches import PostgresBatchStore
 from semel_runtime.journal.postgres.connections import Connection, Readers, connect
+from semel_runtime.journal.postgres.journal_url import Place, place_of
+from semel_runtime.journal.postgres.open_errors import cluster_sentence, replication_sentence
 from semel_runtime.journal.postgres.opening import NOTE_PREFIX, check_server, insist, prepare
 from semel_runtime.journal.postgres.options import PostgresOptions
-from semel_runtime.journal.postgres.place import Place, place_of
-from semel_runtime.journal.postgres.sentences import cluster_sentence, replication_sentence
 from semel_runtime.journal.postgres.snapshots import MINE, PostgresSnapshots
 from semel_runtime.journal.postgres.writer import Handle, Writer
 
@@ -30,7 +30,7 @@ WHERE $1::bigint IS NULL OR $1::bigint > epoch OR ($1::bigint = epoch AND token 
 RETURNING epoch, first_offset
 """
 
-# Asked with each append: who has to confirm it is read again by the server at any time.
+# Asked with each append: the server may change the standbys that confirm at any time.
 _STANDBYS = "current_setting('synchronous_standby_names')"
 
 _APPEND = f"""
@@ -129,8 +129,8 @@ class PostgresJournal:
         """Open the journal of a service in the database at `url`; its schema is made if need be.
 
         Raises JournalOpenError with a sentence that says what to do, and never has the password in
-        it: for what is wrong with the URL, the server, the rights of the user, or the schema. What
-        may be over soon is waited for.
+        it, if the URL, the server, the rights of the user or the schema is wrong. Waits for
+        troubles that may be over soon.
         """
         options = options or PostgresOptions()
         place = place_of(url, service=service)
@@ -301,15 +301,15 @@ class PostgresJournal:
         """See `Journal.free_bytes`: the server does not tell."""
         return
 
-    def has_room(self) -> bool:
-        """See `Journal.has_room`."""
-        return True
+    def shortage(self, queued_bytes: int = 0, may_use: Reserve = Reserve.NONE) -> None:
+        """See `Journal.shortage`: the server does not tell."""
+        del queued_bytes, may_use
 
     async def close(self) -> None:
         """See `Journal.close`."""
         self._handle.on_death(None)
-        for each in (self._appends, self._upkeep, self._readers):
-            await each.close()
+        for connection in (self._appends, self._upkeep, self._readers):
+            await connection.close()
         self._handle.die(JournalUnknownError("the handle is closed"))
 
     async def __aenter__(self) -> Self:

@@ -1,6 +1,6 @@
 """Opening a journal's schema: which server it is, migrations, and whose the journal is.
 
-Whatever is wrong ends in a `JournalOpenError` whose sentence says what to do. Opening writes each
+Every error is a `JournalOpenError` whose sentence says what to do. Opening writes each
 time, so that a server whose standbys do not answer is found before anything is served.
 """
 
@@ -11,11 +11,11 @@ from typing import TypeVar
 import asyncpg
 import structlog
 
-from semel_runtime.journal.errors import JournalOpenError
-from semel_runtime.journal.postgres import sentences
+from semel_runtime.journal.journal_errors import JournalOpenError
+from semel_runtime.journal.postgres import open_errors
 from semel_runtime.journal.postgres.connections import Connection
+from semel_runtime.journal.postgres.journal_url import Place
 from semel_runtime.journal.postgres.options import PostgresOptions
-from semel_runtime.journal.postgres.place import Place
 from semel_runtime.journal.postgres.schema import (
     MIGRATIONS,
     SCHEMA_VERSION,
@@ -67,8 +67,8 @@ async def insist(attempt: Callable[[], Awaitable[T]], place: Place, options: Pos
         try:
             return await attempt()
         except Exception as error:
-            refusal = sentences.open_error(place, error)
-            if not sentences.may_pass(error) or loop.time() >= deadline:
+            refusal = open_errors.open_error(place, error)
+            if not open_errors.may_pass(error) or loop.time() >= deadline:
                 raise refusal from error
         if str(refusal) != told:
             told = str(refusal)
@@ -81,7 +81,7 @@ async def check_server(connection: Connection, place: Place, options: PostgresOp
     rows = await connection.fetch(_STATE)
     standby, version, fsync, synchronous_commit, standby_names = rows[0]
     if standby:
-        raise JournalOpenError(sentences.standby_sentence(place))
+        raise JournalOpenError(open_errors.standby_sentence(place))
     if version < _SERVER_VERSION_MIN:
         raise JournalOpenError(
             f"PostgreSQL {version} at {place.shown} is too old. Use version"
@@ -96,7 +96,7 @@ async def check_server(connection: Connection, place: Place, options: PostgresOp
     else:
         return
     if options.replication == "required":
-        raise JournalOpenError(sentences.replication_sentence(place, problem))
+        raise JournalOpenError(open_errors.replication_sentence(place, problem))
     log.warning("journal is not replicated", place=str(place), problem=problem)
 
 
@@ -125,24 +125,24 @@ async def _version(connection: Connection, place: Place) -> int:
     # Without it, the tables would seem not to be there.
     if not await connection.fetchval("SELECT has_schema_privilege($1, 'USAGE')", place.schema):
         why = f"permission denied for schema {place.schema}"
-        raise JournalOpenError(sentences.rights_sentence(place, why))
+        raise JournalOpenError(open_errors.rights_sentence(place, why))
     tables = "SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace($1)"
     names = {row[0] for row in await connection.fetch(tables, place.schema)}
     if not names:
         return 0
     if not names.issuperset(TABLES[:3]):
-        raise JournalOpenError(sentences.foreign_sentence(place))
+        raise JournalOpenError(open_errors.foreign_sentence(place))
     await _check_rights(connection, place)
     try:
         stored = await connection.fetchval("SELECT value FROM meta WHERE key = $1", _VERSION)
     except asyncpg.UndefinedColumnError as error:
-        raise JournalOpenError(sentences.foreign_sentence(place)) from error
+        raise JournalOpenError(open_errors.foreign_sentence(place)) from error
     if stored is None or not stored.isdecimal():
         what = f"its schema_version is {stored or 'gone'!r}"
-        raise JournalOpenError(sentences.incomplete_sentence(place, what))
+        raise JournalOpenError(open_errors.incomplete_sentence(place, what))
     version = int(stored)
     if version > SCHEMA_VERSION:
-        raise JournalOpenError(sentences.newer_sentence(place, version, SCHEMA_VERSION))
+        raise JournalOpenError(open_errors.newer_sentence(place, version, SCHEMA_VERSION))
     await _check_complete(connection, place, names)
     return version
 
@@ -151,19 +151,19 @@ async def _check_rights(connection: Connection, place: Place) -> None:
     """Refuse tables that cannot be written, before a write finds them."""
     for table in await connection.fetch(_CLOSED_TABLES, place.schema):
         why = f"permission denied for table {table[0]}"
-        raise JournalOpenError(sentences.rights_sentence(place, why))
+        raise JournalOpenError(open_errors.rights_sentence(place, why))
 
 
 async def _check_complete(connection: Connection, place: Place, names: Collection[str]) -> None:
-    """Refuse a journal of which a part is gone: what is left would be read as a whole."""
+    """Refuse a journal without all its parts: the rest would be read as a whole."""
     for table in TABLES:
         if table not in names:
             what = f"its table {table} is gone"
-            raise JournalOpenError(sentences.incomplete_sentence(place, what))
+            raise JournalOpenError(open_errors.incomplete_sentence(place, what))
     for table in SINGLE_ROWS:
         if not await connection.fetchval(f"SELECT count(*) FROM {table}"):
             what = f"the row of its table {table} is gone"
-            raise JournalOpenError(sentences.incomplete_sentence(place, what))
+            raise JournalOpenError(open_errors.incomplete_sentence(place, what))
 
 
 async def _check_identity(
@@ -175,7 +175,9 @@ async def _check_identity(
         await connection.execute(_STORE, "cluster_id", cluster_id)
     stored = {row[0]: row[1] for row in await connection.fetch("SELECT key, value FROM meta")}
     if stored["service"] != service:
-        raise JournalOpenError(sentences.service_sentence(place, stored["service"], service))
+        raise JournalOpenError(open_errors.service_sentence(place, stored["service"], service))
     if cluster_id is not None and stored["cluster_id"] != cluster_id:
-        raise JournalOpenError(sentences.cluster_sentence(place, stored["cluster_id"], cluster_id))
+        raise JournalOpenError(
+            open_errors.cluster_sentence(place, stored["cluster_id"], cluster_id)
+        )
     return stored

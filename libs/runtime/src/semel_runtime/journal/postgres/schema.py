@@ -2,8 +2,8 @@
 
 * `chunks` has one row for each append: its records, as one message `Chunk`.
 * `batches` has one row for each record batch that rode along.
-* `tail` is one row, which every append updates: where the journal ends, and who may append.
-* `owner` is one row, which every other write locks: who may write, and which snapshot stands for
+* `tail` is one row, which every append updates: the end of the journal, and its owner's epoch.
+* `owner` is one row, which every other write locks: the owner, and the snapshot that stands for
   the records below `first_offset`. Claims change both rows; so appends and upkeep never wait for
   each other, and a claim waits for both.
 * `snapshot_pieces` are the rows of that snapshot, and of one that is being written.

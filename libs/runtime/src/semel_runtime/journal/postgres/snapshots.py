@@ -5,9 +5,9 @@ Rows of a snapshot that never got into place are dropped before the next one is 
 
 from collections.abc import AsyncIterable, AsyncIterator
 
-from semel_runtime.journal.base import Piece
 from semel_runtime.journal.chunks import checksum, pack_piece, unpack_piece
-from semel_runtime.journal.errors import JournalCorruptError
+from semel_runtime.journal.contract import Piece
+from semel_runtime.journal.journal_errors import JournalCorruptError
 from semel_runtime.journal.postgres.connections import Readers
 from semel_runtime.journal.postgres.writer import Writer
 

@@ -1,10 +1,10 @@
 """A connection that writes, and when it may be believed.
 
-Theory of operation. A commit waits until a standby has confirmed it. Whoever cancels that wait gets
-a commit that has succeeded, on this one server, and a warning beside it. Drivers cancel statements
+Theory of operation. A commit waits until a standby has confirmed it. A cancelled wait leaves a
+commit that has succeeded on this one server, and a warning beside it. Drivers cancel statements
 when their caller is cancelled and when their own time-outs end. So here
 
-* writes run in tasks of their own, which nobody cancels: a caller loses only its waiting;
+* writes run in tasks of their own, which are never cancelled: a caller loses only its wait;
 * their time is bounded by ending the connection, which cancels nothing on the server;
 * any warning, and any error that is not our own, makes the outcome unknown;
 * after that the handle is dead: only a new claim, which waits for whatever this connection may
@@ -21,7 +21,7 @@ from typing import TypeVar
 
 import asyncpg
 
-from semel_runtime.journal.errors import (
+from semel_runtime.journal.journal_errors import (
     JournalError,
     JournalFencedError,
     JournalUnknownError,
@@ -57,7 +57,7 @@ class Handle:
             raise JournalUnknownError(f"the handle is dead: {self._failure}") from self._failure
 
     def on_death(self, listener: Callable[[JournalUnknownError], None] | None) -> None:
-        """Tell one listener of the death, at once if that is past; None: nobody."""
+        """Tell one listener of the death, at once if that is past; None: no listener."""
         self._listener = listener
         if self._failure is not None:
             self._tell(_unknown(self._failure))

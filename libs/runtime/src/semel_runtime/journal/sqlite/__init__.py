@@ -1,8 +1,8 @@
 """The embedded engine: one SQLite file in a data folder.
 
 Every write is one statement in autocommit mode, so it is one transaction, one fsync and one hop to
-the writer's thread; nothing is ever left half done between two hops. Only what is deleted, and what
-nobody is told of, goes without an fsync of its own. The epoch is checked inside the statement.
+the writer's thread; nothing is ever left half done between two hops. Only deletions, and commits
+that no caller waits for, have no fsync of their own. The epoch is checked inside the statement.
 Readers have read-only connections of their own, and read transactions of one bounded statement, so
 that WAL checkpoints pass.
 """

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from operator import attrgetter
 
-from semel_runtime.journal.base import (
+from semel_runtime.journal.chunks import batch_of, check_types
+from semel_runtime.journal.contract import (
     BATCH_MEMORY_BYTES,
     REWRITTEN_MAX,
     BatchPosition,
     LaterBatches,
     StoredBatch,
 )
-from semel_runtime.journal.chunks import batch_of, check_types
 from semel_runtime.journal.sqlite.connections import Readers, Writer
 from semel_runtime.journal.sqlite.statements import Value
 from semel_runtime.journal.sqlite.vacuum import Vacuum

@@ -13,15 +13,15 @@ from urllib.parse import quote
 import aiosqlite
 
 from semel_common.file_modes import make_private_file
-from semel_runtime.journal.errors import (
+from semel_runtime.journal.journal_errors import (
     JournalCorruptError,
     JournalError,
     JournalFencedError,
     JournalOpenError,
     JournalUnknownError,
 )
-from semel_runtime.journal.sqlite.ending import WitnessedLog
 from semel_runtime.journal.sqlite.folder import folder_sentence
+from semel_runtime.journal.sqlite.journal_end import WitnessedLog
 from semel_runtime.journal.sqlite.schema import FENCED
 from semel_runtime.journal.sqlite.statements import (
     DAMAGED,
@@ -149,9 +149,9 @@ class Writer:
     async def _bound_log(self) -> None:
         """Empty the write-ahead log once it is too long.
 
-        SQLite's own checkpoints never wait, so they begin the log anew only in a moment without
-        readers; busy readers leave none. This one waits for those that run now, but not for long,
-        since appends wait with it. If it was in vain, the next one comes as much log later.
+        SQLite's own checkpoints never wait, so they restart the log only in a moment without
+        readers, and busy readers leave none. This one waits for the readers of now, but not for
+        long, since appends wait with it. If it fails, the next one comes as much log later.
         """
         size_bytes = self._log_file.stat().st_size
         if size_bytes <= self._empty_log_at_bytes:

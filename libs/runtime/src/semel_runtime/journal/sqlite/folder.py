@@ -8,7 +8,7 @@ from pathlib import Path
 import structlog
 
 from semel_common.file_modes import make_private_file, make_private_folder, shut_others_out
-from semel_runtime.journal.errors import JournalInUseError, JournalOpenError
+from semel_runtime.journal.journal_errors import JournalInUseError, JournalOpenError
 
 JOURNAL_FILE = "journal.db"
 LOCK_FILE = "journal.lock"

@@ -8,9 +8,17 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Self
 
-from semel_runtime.journal.base import Claim, Entry, Piece, StoredBatch
 from semel_runtime.journal.chunks import check_size, checksum, pack_records, unpack_records
-from semel_runtime.journal.errors import (
+from semel_runtime.journal.contract import (
+    Claim,
+    DiskShortage,
+    Entry,
+    Piece,
+    Reserve,
+    StoredBatch,
+    shortage_of,
+)
+from semel_runtime.journal.journal_errors import (
     JournalCorruptError,
     JournalFencedError,
     JournalOpenError,
@@ -18,8 +26,8 @@ from semel_runtime.journal.errors import (
 )
 from semel_runtime.journal.sqlite.batches import SqliteBatchStore
 from semel_runtime.journal.sqlite.connections import Readers, Writer, open_writer
-from semel_runtime.journal.sqlite.ending import WITNESSED, WitnessedLog, check_end
 from semel_runtime.journal.sqlite.folder import JOURNAL_FILE, folder_sentence, hold_folder
+from semel_runtime.journal.sqlite.journal_end import WITNESSED, WitnessedLog, check_end
 from semel_runtime.journal.sqlite.opening import (
     NOTE,
     NOTE_PREFIX,
@@ -244,15 +252,23 @@ class SqliteJournal:
         await self._snapshots.replace(upto, snapshot)
 
     def on_death(self, listener: Callable[[JournalUnknownError], None]) -> None:
-        """See `Journal.on_death`: a file is not lost while nobody writes."""
+        """See `Journal.on_death`: a file is not lost between writes."""
 
     def free_bytes(self) -> int:
         """See `Journal.free_bytes`."""
         return self._space.free_bytes()
 
-    def has_room(self) -> bool:
-        """See `Journal.has_room`."""
-        return self._space.free_bytes() > self._options.disk_reserve_bytes
+    def shortage(
+        self, queued_bytes: int = 0, may_use: Reserve = Reserve.NONE
+    ) -> DiskShortage | None:
+        """See `Journal.shortage`."""
+        return shortage_of(
+            str(self._space.folder),
+            free_bytes=self._space.free_bytes(),
+            queued_bytes=queued_bytes,
+            reserve_bytes=self._options.disk_reserve_bytes,
+            may_use=may_use,
+        )
 
     async def close(self) -> None:
         """See `Journal.close`."""

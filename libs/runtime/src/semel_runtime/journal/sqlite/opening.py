@@ -1,13 +1,13 @@
-"""Opening a journal file: pragmas, migrations, and whose it is.
+"""Opening a journal file: pragmas, migrations, and the check of its owner.
 
-Whatever is wrong ends in a `JournalOpenError` whose sentence says what to do.
+Every error is a `JournalOpenError` whose sentence says what to do.
 """
 
 from pathlib import Path
 
 import aiosqlite
 
-from semel_runtime.journal.errors import JournalOpenError
+from semel_runtime.journal.journal_errors import JournalOpenError
 from semel_runtime.journal.sqlite.options import SqliteOptions
 from semel_runtime.journal.sqlite.schema import APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION
 

@@ -18,8 +18,8 @@ class SqliteOptions:
     wal_bytes: int = 16 * 1024 * 1024
     """Bytes in the write-ahead log at which its content moves to the database.
 
-    While readers are always busy, it can begin anew only after a wait for those that run; that is
-    done once the log is twice as long."""
+    While readers are always busy, the log restarts only after a wait for them, once it is twice as
+    long."""
     exclusive: bool = True
     """Whether a second process on this machine is refused at once, by a lock on a file. Without it,
     as on file systems without locks, only the claim epoch protects."""

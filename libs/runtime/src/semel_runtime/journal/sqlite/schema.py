@@ -2,7 +2,7 @@
 
 * `chunks` has one row for each append: its records, as one message `Chunk`.
 * `batches` has one row for each record batch that rode along.
-* `owner` is one row: who may write, and which snapshot stands for the records below `first_offset`.
+* `owner` is one row: the owner, and the snapshot that stands for the records below `first_offset`.
 * `snapshot_pieces` are the rows of that snapshot, and of one that is being written.
 * `appends`, `snapshot_appends` and `rewrites` are views to insert into: their triggers check the
   epoch and the position, so that any number of rows with these checks is one statement.

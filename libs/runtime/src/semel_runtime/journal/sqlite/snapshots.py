@@ -5,12 +5,12 @@ Rows of a snapshot that never got into place are dropped before the next one is 
 
 from collections.abc import AsyncIterable, AsyncIterator
 
-from semel_runtime.journal.base import Piece
 from semel_runtime.journal.chunks import checksum, pack_piece, unpack_piece
-from semel_runtime.journal.errors import JournalCorruptError
+from semel_runtime.journal.contract import Piece
+from semel_runtime.journal.journal_errors import JournalCorruptError
 from semel_runtime.journal.sqlite.connections import Readers, Writer
 from semel_runtime.journal.sqlite.vacuum import Vacuum
-from semel_runtime.pacing import paced
+from semel_runtime.process.background_pace import paced
 
 _INSERT = "INSERT INTO snapshot_appends VALUES (?, ?, ?, ?, ?)"
 

@@ -17,7 +17,7 @@ class DiskSpace:
     """Free bytes of a folder's file system, asked for at most every 50 ms."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
         self._free_bytes = 0
         self._asked_at = -_FRESH_SECONDS
 
@@ -25,6 +25,6 @@ class DiskSpace:
         """Return the free bytes of now, or of just now."""
         now = time.monotonic()
         if now - self._asked_at >= _FRESH_SECONDS:
-            self._free_bytes = statvfs_free_bytes(self._folder)
+            self._free_bytes = statvfs_free_bytes(self.folder)
             self._asked_at = now
         return self._free_bytes

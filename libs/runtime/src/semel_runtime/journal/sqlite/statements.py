@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from semel_runtime.journal.sqlite.ending import WitnessedLog
+from semel_runtime.journal.sqlite.journal_end import WitnessedLog
 
 Value: TypeAlias = int | str | bytes | None
 
@@ -65,13 +65,13 @@ class WriterConnection(sqlite3.Connection):
 
     log: WitnessedLog
 
-    def execute(  # type: ignore[override]  # narrower: nobody names them
+    def execute(  # type: ignore[override]  # narrower: callers pass them by position
         self,
         statement: str,
         parameters: Sequence[Value] | TimedParameters | UnsyncedParameters = (),
         /,
     ) -> sqlite3.Cursor:
-        """Run one statement. What has no rows has committed itself when this returns."""
+        """Run one statement. A statement without rows has committed when this returns."""
         match parameters:
             case TimedParameters():
                 return self._timed(statement, parameters)

@@ -1,8 +1,8 @@
 """The controller as a pure machine: decides on instances and topics, and knows them all."""
 
-from semel_coordinator.controller.machine.access import QuotaChange
+from semel_coordinator.controller.machine.access_rules import QuotaChange
+from semel_coordinator.controller.machine.controller_machine import ControllerMachine
 from semel_coordinator.controller.machine.limits import ControllerLimits
-from semel_coordinator.controller.machine.machine import ControllerMachine
 from semel_coordinator.controller.machine.reassignment import (
     Completion,
     Move,

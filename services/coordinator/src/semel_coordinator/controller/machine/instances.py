@@ -1,18 +1,17 @@
-"""Which instances may lead partitions: those that have registered, and are not decommissioned."""
+"""The instances that may lead partitions: registered ones that are not decommissioned."""
 
 from msgspec.structs import replace
 
 from semel_common.errors import BrokerNotAvailableError, InvalidRequestError
 from semel_common.ids import InternalTopic
 from semel_coordinator.controller.machine.internal import topics_led_by
+from semel_coordinator.controller.machine.records import InstanceRecord
 from semel_coordinator.controller.machine.state import (
     CONTROLLER,
     ControllerState,
     InstanceKey,
-    role_text,
 )
-from semel_coordinator.controller.records import InstanceRecord
-from semel_runtime.cluster.image import ServiceRole
+from semel_runtime.cluster.metadata_image import ServiceRole, role_text
 
 
 def registered_instances(state: ControllerState, role: ServiceRole) -> list[int]:
@@ -51,7 +50,8 @@ def check_target(state: ControllerState, target: InstanceKey) -> None:
 def decommissioned(state: ControllerState, key: InstanceKey, *, to: bool) -> list[InstanceRecord]:
     """Return the record that closes an instance to partitions, or opens it; none if it is so.
 
-    Raises InvalidRequestError if there is no such instance, and for the controller.
+    Raises InvalidRequestError if there is no such instance, for the controller, and for the last
+    instance of its role that may lead partitions.
     """
     if key == CONTROLLER:
         raise InvalidRequestError(
@@ -62,8 +62,20 @@ def decommissioned(state: ControllerState, key: InstanceKey, *, to: bool) -> lis
     known = _registered(state, key, field="instance_id")
     if known.instance.decommissioned == to:
         return []
+    if to:
+        _check_not_last(state, key)
     instance = replace(known.instance, decommissioned=to)
     return [replace(known, version=state.version + 1, instance=instance)]
+
+
+def _check_not_last(state: ControllerState, key: InstanceKey) -> None:
+    role = role_text(key.role)
+    if open_instances(state, key.role, "lead partitions") == [key.instance_id]:
+        raise InvalidRequestError(
+            f"{key} is the last {role} that may lead partitions: start another {role}, or undo the"
+            " decommissioning of one, before you decommission it",
+            field="instance_id",
+        )
 
 
 def held(state: ControllerState, key: InstanceKey) -> int:

@@ -6,7 +6,7 @@ They are led as the layout says until they are moved; from then on by whom their
 from semel_common.errors import InvalidRequestError, UnknownTopicOrPartitionError
 from semel_common.ids import InternalTopic, owner_of
 from semel_coordinator.controller.machine.state import ControllerState
-from semel_runtime.cluster.image import Layout, PartitionLeader, ServiceRole, Topic
+from semel_runtime.cluster.metadata_image import Layout, PartitionLeader, ServiceRole, Topic
 
 _ROLES = {
     InternalTopic.CONSUMER_OFFSETS: ServiceRole.GROUP_COORDINATOR,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerLimits:
-    """What a cluster may hold, and what a topic gets if nothing is said."""
+    """The limits of a cluster, and a topic's defaults."""
 
     num_partitions: int = 1
     """Partitions of a topic whose creator named no number."""

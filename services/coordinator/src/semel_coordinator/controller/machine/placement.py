@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from semel_runtime.cluster.image import PartitionLeader
+from semel_runtime.cluster.metadata_image import PartitionLeader
 
 
 def spread(

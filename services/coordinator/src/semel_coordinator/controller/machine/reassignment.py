@@ -1,4 +1,4 @@
-"""Deciding who is to lead a partition: moves that begin, change, are given up, and come to an end.
+"""Leaders of partitions: moves that begin, change, are given up, and complete.
 
 Theory of operation. A partition is led by one broker under a leader epoch, and may be moving to
 another. While it moves, the leader goes on serving it until the new one has nearly all of it; then
@@ -11,9 +11,9 @@ it hands over, under its leader epoch, for good. Only a record here makes the ne
 
 Every way out of a move raises the epoch. So B cannot end a move that was given up, and A, which may
 have handed over under e already, serves again as soon as it sees itself as leader under e + 1. No
-two brokers ever serve a partition: who leads is what the newest record says, and nobody else's
-opinion. It is the same with partitions of groups, which group coordinators lead, and with those of
-the transaction log, which coordinators lead.
+two brokers ever serve a partition: the newest record alone says which instance leads. The same
+holds for partitions of groups, which group coordinators lead, and for those of the transaction log,
+which coordinators lead.
 """
 
 from collections.abc import Iterator, Sequence
@@ -41,14 +41,15 @@ from semel_coordinator.controller.machine.internal import (
     topics_led_by,
 )
 from semel_coordinator.controller.machine.rebalance import planned
-from semel_coordinator.controller.machine.state import ControllerState, InstanceKey, role_text
+from semel_coordinator.controller.machine.records import InternalPartitionRecord, TopicRecord
+from semel_coordinator.controller.machine.state import ControllerState, InstanceKey
 from semel_coordinator.controller.machine.topics import identified, named
-from semel_coordinator.controller.records import InternalPartitionRecord, TopicRecord
-from semel_runtime.cluster.image import (
+from semel_runtime.cluster.metadata_image import (
     InternalPartition,
     PartitionLeader,
     ServiceRole,
     Topic,
+    role_text,
 )
 
 
@@ -72,7 +73,7 @@ class Completion(Struct, frozen=True, kw_only=True):
 
 
 class Move(NamedTuple):
-    """A partition with what was decided on it."""
+    """A partition with the decisions on it."""
 
     topic: str
     partition: int
@@ -93,7 +94,7 @@ class Changes:
     """Decisions on partitions, of which each topic gets one record."""
 
     def __init__(self, state: ControllerState) -> None:
-        """Start from what is known."""
+        """Start from the present state."""
         self._state = state
         self._changed: dict[str, dict[int, PartitionLeader]] = {}
         self._internal: dict[tuple[InternalTopic, int], PartitionLeader] = {}
@@ -156,15 +157,15 @@ def rebalanced(state: ControllerState) -> tuple[list[Move], list[MoveRecord]]:
     changes = Changes(state)
     moves = []
     for role in _SHARING:
-        # What has never come leads what the layout gives it, and waits for nobody.
+        # An instance that never came leads its share of the layout, and need not hand over.
         if role is not ServiceRole.BROKER and not registered_instances(state, role):
             continue
         instances = open_instances(state, role, "lead partitions")
-        for each in planned(topics_led_by(state, role), instances):
-            topic = find_internal(each.topic_id) or state.topics[each.topic_id].topic
-            after = retargeted(_leader(state, topic, each.partition), each.instance_id)
-            changes.put(topic, each.partition, after)
-            moves.append(Move(_name(topic), each.partition, after))
+        for move in planned(topics_led_by(state, role), instances):
+            topic = find_internal(move.topic_id) or state.topics[move.topic_id].topic
+            after = retargeted(_leader(state, topic, move.partition), move.instance_id)
+            changes.put(topic, move.partition, after)
+            moves.append(Move(_name(topic), move.partition, after))
     return moves, changes.records()
 
 

@@ -1,4 +1,4 @@
-"""Planning who is to lead which partition, so that every broker has its share.
+"""The plan of leaders that gives every broker its share.
 
 Group coordinators and coordinators, who lead the partitions of one internal topic each, are planned
 as brokers are, each role by itself.
@@ -22,7 +22,7 @@ from itertools import pairwise
 from math import inf
 from typing import NamedTuple
 
-from semel_runtime.cluster.image import PartitionLeader, Topic
+from semel_runtime.cluster.metadata_image import PartitionLeader, Topic
 
 _SHARED = -1
 """No broker, but the places that not every broker can have, if they do not divide evenly: one that
@@ -38,9 +38,9 @@ class Placement(NamedTuple):
 
 
 def planned(topics: Sequence[Topic], brokers: Sequence[int]) -> Iterator[Placement]:
-    """Yield what has to change, by topic and partition.
+    """Yield the changes, by topic and partition.
 
-    A partition that moves counts where it will be led. ``brokers`` are those that may lead; any
+    A partition that moves counts at its target. ``brokers`` are the instances that may lead; any
     other ends with nothing.
     """
     assert brokers, "somebody has to lead"
@@ -59,8 +59,9 @@ def _placed(
     lacking = {each: share - held.get(each, 0) for each, share in shares.items()}
     leaving: dict[int, PartitionLeader] = {}
     left = {each: count - shares.get(each, 0) for each, count in held.items()}
-    # What is on its way goes first: less of it is copied, and going back costs nothing. The lowest
-    # number goes last, and who has it keeps a share: so the controller keeps its partition 0.
+    # A partition on its way goes first: less of it is copied, and going back costs nothing. The
+    # lowest number goes last, and its holder keeps a share: so the controller keeps its partition
+    # 0.
     for index in sorted(
         range(len(topic.partitions)),
         key=lambda i: (not _could_return(topic.partitions[i], lacking), _is_settled(topic, i), -i),
@@ -89,7 +90,7 @@ def _is_settled(topic: Topic, index: int) -> bool:
 
 
 class _Shares:
-    """Who gets one more partition of which topic."""
+    """The brokers that get one more partition of each topic."""
 
     def __init__(
         self, sizes: Sequence[int], *, held: Sequence[Mapping[int, int]], brokers: Sequence[int]
@@ -114,7 +115,7 @@ class _Shares:
     def of_topic(self, topic: int) -> dict[int, int]:
         """Return how many partitions of a topic each broker is to lead."""
         more = self._more[topic]
-        return {each: self._even[topic] + (each in more) for each in self._brokers}
+        return {broker: self._even[topic] + (broker in more) for broker in self._brokers}
 
     def level(self) -> None:
         """Pass places on until every broker has its share of the remainders."""
@@ -124,7 +125,7 @@ class _Shares:
                     self._pass_on(giver, taker)
 
     def _leave(self, topic: int, count: int) -> None:
-        """Give the remainder to those who have it now, then to those with the least."""
+        """Give the remainder to its present holders, then to brokers with the least."""
         order = sorted(
             self._brokers, key=lambda each: (self._cost(topic, each), self._total[each], each)
         )
@@ -137,8 +138,8 @@ class _Shares:
 
     def _cheapest_chain(self) -> list[int] | None:
         """Return the nodes along which a place is passed on; None once all have their shares."""
-        givers = [each for each in self._brokers if self._total[each] > self._most]
-        takers = [each for each in self._brokers if self._total[each] < self._least]
+        givers = [broker for broker in self._brokers if self._total[broker] > self._most]
+        takers = [broker for broker in self._brokers if self._total[broker] < self._least]
         if not givers and not takers:
             return None
         return self._shortest(givers or [_SHARED], takers or [_SHARED])
@@ -163,11 +164,11 @@ class _Shares:
     def _costs(self) -> dict[tuple[int, int], int]:
         """Return what it costs to pass a place on, by giver and taker."""
         costs = {pair: min(topics) for pair, topics in self._arcs.items() if topics}
-        for each in self._brokers:
-            if self._least <= self._total[each] < self._most:
-                costs[each, _SHARED] = 0
-            if self._least < self._total[each] <= self._most:
-                costs[_SHARED, each] = 0
+        for broker in self._brokers:
+            if self._least <= self._total[broker] < self._most:
+                costs[broker, _SHARED] = 0
+            if self._least < self._total[broker] <= self._most:
+                costs[_SHARED, broker] = 0
         return costs
 
     def _pass_on(self, giver: int, taker: int) -> None:

@@ -7,8 +7,7 @@ it knows of the journals of instances is what their volumes say.
 
 from collections.abc import Iterator, Mapping
 
-from semel_coordinator.controller.machine.state import ControllerState, InstanceKey, key_of
-from semel_coordinator.controller.records import (
+from semel_coordinator.controller.machine.records import (
     ClusterRecord,
     ControllerRecord,
     InstanceRecord,
@@ -16,8 +15,9 @@ from semel_coordinator.controller.records import (
     TopicDeletedRecord,
     TopicRecord,
 )
+from semel_coordinator.controller.machine.state import ControllerState, InstanceKey, key_of
 from semel_runtime.claims import JournalMark
-from semel_runtime.cluster.image import ClusterImage
+from semel_runtime.cluster.metadata_image import ClusterImage
 
 
 def is_behind(state: ControllerState, image: ClusterImage) -> bool:

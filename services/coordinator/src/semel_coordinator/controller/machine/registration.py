@@ -23,15 +23,15 @@ from semel_common.errors import (
     InvalidRequestError,
     StaleClaimEpochError,
 )
+from semel_coordinator.controller.machine.records import InstanceRecord
 from semel_coordinator.controller.machine.state import (
     ControllerState,
     InstanceKey,
     addresses_of,
     key_of,
 )
-from semel_coordinator.controller.records import InstanceRecord
 from semel_runtime.claims import ClaimHistory, JournalMark, missing
-from semel_runtime.cluster.image import Instance
+from semel_runtime.cluster.metadata_image import Instance
 
 INSTANCE_ID_MAX = 9_999
 
@@ -165,7 +165,9 @@ def _without(
     """Return an instance's record without the addresses that are another's now."""
     record = state.instances[key]
     taken = {address.host_and_port for address in addresses_of(registration.instance)}
-    left = tuple(each for each in record.instance.listeners if each.address not in taken)
+    left = tuple(
+        listener for listener in record.instance.listeners if listener.address not in taken
+    )
     return replace(record, instance=replace(record.instance, listeners=left))
 
 

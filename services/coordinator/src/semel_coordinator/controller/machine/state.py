@@ -7,8 +7,7 @@ from typing import NamedTuple, assert_never
 from msgspec.structs import replace
 
 from semel_coordinator.controller import CONTROLLER_ID
-from semel_coordinator.controller.machine.names import collision_key
-from semel_coordinator.controller.records import (
+from semel_coordinator.controller.machine.records import (
     AclDeletedRecord,
     AclRecord,
     ClientQuotaRecord,
@@ -19,14 +18,16 @@ from semel_coordinator.controller.records import (
     TopicDeletedRecord,
     TopicRecord,
 )
+from semel_coordinator.controller.machine.topic_names import collision_key
 from semel_runtime.access.acls import Acl
 from semel_runtime.access.client_quotas import ClientQuota
-from semel_runtime.cluster.image import ClusterImage, Instance, ServiceRole, Topic
-
-
-def role_text(role: ServiceRole) -> str:
-    """Name a role for people: ``group coordinator``."""
-    return role.name.lower().replace("_", " ")
+from semel_runtime.cluster.metadata_image import (
+    ClusterImage,
+    Instance,
+    ServiceRole,
+    Topic,
+    role_text,
+)
 
 
 class InstanceKey(NamedTuple):
@@ -52,7 +53,7 @@ class Address(NamedTuple):
 
 
 class ControllerState:
-    """The cluster, its instances, its topics, and who may do what."""
+    """The cluster, its instances, its topics, and permissions."""
 
     def __init__(self) -> None:
         """Start with nothing."""
@@ -61,7 +62,7 @@ class ControllerState:
         self.cluster: ClusterRecord | None = None
         self.instances: dict[InstanceKey, InstanceRecord] = {}
         self.holders: dict[Address, InstanceKey] = {}
-        """Who is reached at an address."""
+        """The instance at an address."""
         self.topics: dict[str, TopicRecord] = {}
         """By topic id."""
         self.topic_ids: dict[str, str] = {}
@@ -73,7 +74,7 @@ class ControllerState:
         self.acls: dict[Acl, int] = {}
         """Each with the offset of its record."""
         self.client_quotas: dict[str, ClientQuota] = {}
-        """By user; of those who have limits."""
+        """By user; only users with limits."""
         self._quota_offsets: dict[str, int] = {}
         self.internal: dict[tuple[str, int], tuple[int, InternalPartitionRecord]] = {}
         """Partitions of internal topics that were moved, each with the offset of its record."""

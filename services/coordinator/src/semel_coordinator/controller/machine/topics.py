@@ -16,11 +16,11 @@ from semel_common.errors import (
 from semel_coordinator.controller.machine.instances import open_instances
 from semel_coordinator.controller.machine.internal import find_internal
 from semel_coordinator.controller.machine.limits import ControllerLimits
-from semel_coordinator.controller.machine.names import check_topic_name, collision_key
 from semel_coordinator.controller.machine.placement import spread
 from semel_coordinator.controller.machine.state import ControllerState
-from semel_runtime.cluster.image import PartitionLeader, ServiceRole, Topic
-from semel_runtime.cluster.topic_config import Overrides, altered
+from semel_coordinator.controller.machine.topic_names import check_topic_name, collision_key
+from semel_runtime.cluster.metadata_image import PartitionLeader, ServiceRole, Topic
+from semel_runtime.cluster.topic_options import Overrides, altered
 
 
 class NewTopic(Struct, frozen=True, kw_only=True):
@@ -55,7 +55,7 @@ def created(state: ControllerState, limits: ControllerLimits, new: NewTopic) -> 
 def enlarged(
     state: ControllerState, limits: ControllerLimits, topic: Topic, partition_count: int
 ) -> Topic:
-    """Return a topic with more partitions; those that it has stay where they are.
+    """Return a topic with more partitions; the present ones stay where they are.
 
     Raises InvalidPartitionsError, ThrottlingQuotaExceededError, BrokerNotAvailableError.
     """

@@ -1,19 +1,11 @@
 """The pure half of the transaction coordinator: everything that decides, and nothing that waits."""
 
-from semel_coordinator.transactions.machine.entities import (
-    DecidedTransaction,
-    OngoingTransaction,
-    PreparedTransaction,
-    Producer,
-    TransactionalId,
-    TransactionKey,
-    in_order,
-)
 from semel_coordinator.transactions.machine.expiry import FenceAnswer, FenceInquiry
 from semel_coordinator.transactions.machine.init_producer_id import InitProducerId
 from semel_coordinator.transactions.machine.inquiry import Inquiry, InquiryAnswer, InquiryOutcome
 from semel_coordinator.transactions.machine.joint.ending import EndJointTxn
-from semel_coordinator.transactions.machine.joint.entities import (
+from semel_coordinator.transactions.machine.joint.joining import JoinTxn
+from semel_coordinator.transactions.machine.joint.joint_entities import (
     NO_VERSION,
     AbortedWriter,
     JointDescription,
@@ -31,9 +23,6 @@ from semel_coordinator.transactions.machine.joint.entities import (
     JointWritersJoined,
     TimedOutVersion,
 )
-from semel_coordinator.transactions.machine.joint.joining import JoinTxn
-from semel_coordinator.transactions.machine.limits import TransactionLimits
-from semel_coordinator.transactions.machine.machine import TransactionsMachine
 from semel_coordinator.transactions.machine.outcome import (
     KnownOutcome,
     OutcomeAnswer,
@@ -45,7 +34,17 @@ from semel_coordinator.transactions.machine.queries import (
     TransactionDescription,
     TransactionListing,
 )
-from semel_coordinator.transactions.machine.records import (
+from semel_coordinator.transactions.machine.state.entities import (
+    DecidedTransaction,
+    OngoingTransaction,
+    PreparedTransaction,
+    Producer,
+    TransactionalId,
+    TransactionKey,
+    in_order,
+)
+from semel_coordinator.transactions.machine.state.limits import TransactionLimits
+from semel_coordinator.transactions.machine.state.records import (
     CoordinatorEpoch,
     ParticipantsAdded,
     ProducerIdsGiven,
@@ -57,8 +56,13 @@ from semel_coordinator.transactions.machine.records import (
     TransactionLogTakenOver,
     TransactionsRecord,
 )
-from semel_coordinator.transactions.machine.states import AbortReason, Outcome, TransactionState
+from semel_coordinator.transactions.machine.state.transitions import (
+    AbortReason,
+    Outcome,
+    TransactionState,
+)
 from semel_coordinator.transactions.machine.timeouts import TimedOut
+from semel_coordinator.transactions.machine.transactions_machine import TransactionsMachine
 
 __all__ = [
     "NO_VERSION",

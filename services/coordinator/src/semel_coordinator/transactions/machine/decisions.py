@@ -1,10 +1,10 @@
-"""What ends a transaction: the records of a decision, whoever takes it.
+"""The records of a decision that ends a transaction, whatever caused it.
 
 Both go into one journal commit: the outcome with everybody who must be told, and the producer's
 next epoch. So there is no moment in which an epoch is decided and can still be written to.
 """
 
-from semel_coordinator.transactions.machine.entities import (
+from semel_coordinator.transactions.machine.state.entities import (
     NOBODY,
     DecidedTransaction,
     OngoingTransaction,
@@ -12,8 +12,8 @@ from semel_coordinator.transactions.machine.entities import (
     Producer,
     in_order,
 )
-from semel_coordinator.transactions.machine.records import TransactionsRecord
-from semel_coordinator.transactions.machine.states import AbortReason, TransactionState
+from semel_coordinator.transactions.machine.state.records import TransactionsRecord
+from semel_coordinator.transactions.machine.state.transitions import AbortReason, TransactionState
 
 
 def committed(

@@ -1,8 +1,8 @@
 """EndTxn: the retry table of protocol.md, section 3, as data, and what each of its answers is.
 
 Theory of operation. Epochs rise with every decision, so an epoch says by itself which request a
-repeat repeats. Where the current epoch was given to a successor, an answer never tells it: who
-holds an old epoch must not find a way to act as the new one.
+repeat repeats. If the current epoch belongs to a successor, no answer tells it: a holder of an old
+epoch must not find a way to act as the new one.
 """
 
 from enum import StrEnum
@@ -16,18 +16,18 @@ from semel_common.errors import (
     ThrottlingQuotaExceededError,
     TransactionAbortableError,
 )
+from semel_coordinator.transactions.machine.capacity import no_room
 from semel_coordinator.transactions.machine.decisions import aborted, committed
-from semel_coordinator.transactions.machine.entities import (
+from semel_coordinator.transactions.machine.state.entities import (
     NOBODY,
     ParticipantSet,
     Producer,
     in_order,
 )
-from semel_coordinator.transactions.machine.limits import TransactionLimits
-from semel_coordinator.transactions.machine.records import TransactionsRecord
-from semel_coordinator.transactions.machine.room import no_room
-from semel_coordinator.transactions.machine.state import TransactionsState
-from semel_coordinator.transactions.machine.states import AbortReason, Outcome
+from semel_coordinator.transactions.machine.state.limits import TransactionLimits
+from semel_coordinator.transactions.machine.state.records import TransactionsRecord
+from semel_coordinator.transactions.machine.state.transactions_state import TransactionsState
+from semel_coordinator.transactions.machine.state.transitions import AbortReason, Outcome
 
 
 class EpochRow(StrEnum):
@@ -63,7 +63,7 @@ class EndTxnCell(NamedTuple):
 
 END_TXN_TABLE: dict[EpochRow, EndTxnCell] = {
     EpochRow.CURRENT: EndTxnCell(EndTxnAnswer.DECIDE, EndTxnAnswer.DECIDE),
-    # An abort is of a client that was not answered, and so has told nobody that it is prepared.
+    # The client of this abort had no answer, so no program knows the transaction as prepared.
     EpochRow.LAST_PREPARED: EndTxnCell(EndTxnAnswer.INVALID_TXN_STATE, EndTxnAnswer.ABORT_PREPARED),
     EpochRow.LAST_COMMITTED: EndTxnCell(EndTxnAnswer.SUCCESS, EndTxnAnswer.INVALID_TXN_STATE),
     EpochRow.LAST_ABORTED_BY_CLIENT: EndTxnCell(
@@ -172,7 +172,7 @@ def commit_records(
     traceparent: str,
     now_ms: int,
 ) -> tuple[TransactionsRecord, ...]:
-    """Commit for those that are named; without names, for those that are registered.
+    """Commit for the named participants; without names, for the registered ones.
 
     A registered one that is not named gets an ABORT marker: nothing of it was acknowledged. Raises
     ConcurrentTransactionsError and ThrottlingQuotaExceededError past the limits.
@@ -204,9 +204,9 @@ def abort_records(
     traceparent: str,
     now_ms: int,
 ) -> tuple[TransactionsRecord, ...]:
-    """Abort for those that are registered or named.
+    """Abort for participants that are registered or named.
 
-    Never refused: past the limits, those that are only named get no marker, and ask.
+    Never refused: past the limits, a participant that is only named gets no marker, and asks.
     """
     ongoing = state.ongoing.get(producer.producer_id)
     registered = NOBODY if ongoing is None else ongoing.participants.keys()

@@ -1,18 +1,18 @@
-"""Forgetting: transactional ids that nobody uses, and what participants keep of their producers.
+"""Expiry of idle transactional ids, and of the fences that participants keep.
 
 Theory of operation. A transactional id is idle while no transaction of it is open, prepared, or
 waits for markers. Forgetting it forgets its producer id for good, because counters of producer ids
-only rise; whoever still holds it is answered INVALID_PRODUCER_ID_MAPPING, and what it has written
-meanwhile somewhere is aborted: an inquiry about a producer that is not known is answered ABORTED.
+only rise; a client that still uses it is answered INVALID_PRODUCER_ID_MAPPING, and its late writes
+are aborted: an inquiry about an unknown producer is answered ABORTED.
 
 An id of joint transactions says which versions are committed, so it stays; the producers of its
 pool are forgotten as any others, from the end on, because the first ones are used first. It is
 forgotten itself once it has none left, if no version of it is committed, or none can follow.
 
-A participant keeps a producer's fence, so that nothing late of a decided epoch is taken up again
-and then committed by the decision of then. It may forget the fence once no such decision is left:
-a decision is forgotten when everyone in it has acknowledged, and from then on, whatever is opened
-under that epoch is aborted.
+A participant keeps a producer's fence, so that it takes no late request of a decided epoch, which
+the earlier decision would then commit. It may forget the fence once no such decision is left: the
+coordinator forgets a decision when all its participants have acknowledged, and from then on a
+transaction that opens under that epoch is aborted.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,17 +22,17 @@ from msgspec import Struct
 
 from semel_common.errors import CoordinatorNotAvailableError, NotCoordinatorError, SemelError
 from semel_common.ids import Participant
-from semel_coordinator.transactions.machine.entities import Producer
-from semel_coordinator.transactions.machine.joint.entities import (
+from semel_coordinator.transactions.machine.joint.joint_entities import (
     NO_VERSION,
     JointIdExpired,
     JointPoolShrunk,
 )
-from semel_coordinator.transactions.machine.joint.state import Joint
-from semel_coordinator.transactions.machine.limits import TransactionLimits
+from semel_coordinator.transactions.machine.joint.joint_state import Joint
 from semel_coordinator.transactions.machine.ownership import Ownership
-from semel_coordinator.transactions.machine.records import TransactionalIdExpired
-from semel_coordinator.transactions.machine.state import TransactionsState
+from semel_coordinator.transactions.machine.state.entities import Producer
+from semel_coordinator.transactions.machine.state.limits import TransactionLimits
+from semel_coordinator.transactions.machine.state.records import TransactionalIdExpired
+from semel_coordinator.transactions.machine.state.transactions_state import TransactionsState
 
 _WRITERS_MAX = 1_000
 """Producers of one id of joint transactions that are forgotten at once."""
@@ -125,7 +125,7 @@ def answer_fences(
     state: TransactionsState, ownership: Ownership, inquiries: Sequence[FenceInquiry]
 ) -> tuple[FenceAnswer, ...]:
     """Answer each inquiry."""
-    return tuple(_answer_fence(state, ownership, each) for each in inquiries)
+    return tuple(_answer_fence(state, ownership, inquiry) for inquiry in inquiries)
 
 
 def _answer_fence(

@@ -1,9 +1,9 @@
-"""InitProducerId: who holds a transactional id, and how the one before is fenced.
+"""InitProducerId: the owner of a transactional id, and the fencing of the previous one.
 
 Theory of operation. A producer object is an instance with a random id, and its calls are numbered,
-so a delayed or repeated request is told from a new one: it never takes anything from a successor.
-Each call that is new raises the epoch, and the epoch before it ends aborted, whether or not
-anything was registered in it; so do those that are prepared, unless the call asks to keep them.
+so the coordinator tells a delayed or repeated request from a new one: it never takes anything from
+a successor. Each new call raises the epoch, and the epoch before it ends aborted, even if no
+participant was registered in it; so do prepared transactions, unless the call asks to keep them.
 """
 
 from msgspec import Struct
@@ -11,19 +11,22 @@ from msgspec.structs import replace
 
 from semel_common.errors import InvalidTransactionTimeoutError, ProducerFencedError
 from semel_common.ids import PRODUCER_IDS_PER_PARTITION, producer_id_of
+from semel_coordinator.transactions.machine.capacity import check_room_for_id
 from semel_coordinator.transactions.machine.decisions import aborted
-from semel_coordinator.transactions.machine.entities import (
+from semel_coordinator.transactions.machine.prepared import abort_all
+from semel_coordinator.transactions.machine.state.entities import (
     SUPERSEDED_KEPT,
     Producer,
     TransactionalId,
     TransactionKey,
 )
-from semel_coordinator.transactions.machine.limits import TransactionLimits
-from semel_coordinator.transactions.machine.prepared import abort_all
-from semel_coordinator.transactions.machine.records import ProducerIdsGiven, TransactionsRecord
-from semel_coordinator.transactions.machine.room import check_room_for_id
-from semel_coordinator.transactions.machine.state import TransactionsState
-from semel_coordinator.transactions.machine.states import AbortReason
+from semel_coordinator.transactions.machine.state.limits import TransactionLimits
+from semel_coordinator.transactions.machine.state.records import (
+    ProducerIdsGiven,
+    TransactionsRecord,
+)
+from semel_coordinator.transactions.machine.state.transactions_state import TransactionsState
+from semel_coordinator.transactions.machine.state.transitions import AbortReason
 from semel_runtime.machine import Result
 
 
@@ -39,7 +42,7 @@ class InitProducerId(Struct, frozen=True, kw_only=True):
     keep_prepared: bool = False
     """Leave what is prepared to the caller, in place of aborting it."""
     principal: str = ""
-    """Who calls: an id that is new counts for this principal."""
+    """The caller: a new id counts for this principal."""
 
 
 def check_timeout(limits: TransactionLimits, timeout_ms: int) -> None:

@@ -25,16 +25,16 @@ from semel_common.ids import (
     transaction_log_partition_of,
 )
 from semel_coordinator.transactions.machine.decisions import aborted
-from semel_coordinator.transactions.machine.entities import Producer, TransactionKey, in_order
 from semel_coordinator.transactions.machine.joint.decisions import size_of, version_timed_out
-from semel_coordinator.transactions.machine.joint.state import Joint
-from semel_coordinator.transactions.machine.limits import TransactionLimits
+from semel_coordinator.transactions.machine.joint.joint_state import Joint
 from semel_coordinator.transactions.machine.ownership import Ownership
-from semel_coordinator.transactions.machine.records import TransactionsRecord
 from semel_coordinator.transactions.machine.registration import added
-from semel_coordinator.transactions.machine.state import TransactionsState
-from semel_coordinator.transactions.machine.states import AbortReason
-from semel_coordinator.transactions.machine.steps import StepBudget
+from semel_coordinator.transactions.machine.state.entities import Producer, TransactionKey, in_order
+from semel_coordinator.transactions.machine.state.limits import TransactionLimits
+from semel_coordinator.transactions.machine.state.records import TransactionsRecord
+from semel_coordinator.transactions.machine.state.transactions_state import TransactionsState
+from semel_coordinator.transactions.machine.state.transitions import AbortReason
+from semel_coordinator.transactions.machine.step_size import StepBudget
 from semel_runtime.machine import Result
 
 NO_EPOCH = -1
@@ -106,7 +106,7 @@ class Inquirer:
     def inquire(
         self, inquiries: Sequence[Inquiry]
     ) -> Result[tuple[InquiryAnswer, ...], TransactionsRecord]:
-        """Answer each inquiry; abort what is timed out, and register who is not."""
+        """Answer each inquiry; abort timed-out transactions, and register unknown participants."""
         for inquiry in inquiries:
             if self._is_current(inquiry.key):
                 asking = self._asking.setdefault(inquiry.key.producer_id, {})
@@ -186,7 +186,7 @@ class Inquirer:
     def _ongoing(
         self, producer: Producer, records: list[TransactionsRecord], *, time_left_ms: int
     ) -> InquiryAnswer:
-        """Register who asks; LATER if there is no room for it."""
+        """Register the participant that asks; LATER if there is no room for it."""
         producer_id = producer.producer_id
         asking = tuple(self._asking[producer_id])
         try:
@@ -247,7 +247,7 @@ class Inquirer:
         partition = transaction_log_partition_of(producer_id)
         return InquiryAnswer(
             outcome=outcome,
-            # 0: there is no such partition, so nobody can have heard of an owner.
+            # 0: there is no such partition, so no participant can have heard of an owner.
             coordinator_epoch=self._state.coordinator_epochs.get(partition, 0),
             time_left_ms=time_left_ms,
             current_epoch=current_epoch,

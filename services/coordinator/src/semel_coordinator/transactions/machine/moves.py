@@ -1,26 +1,27 @@
 """Transaction-log partitions that move: what the old leader gives, and what becomes of it.
 
 Theory of operation. The controller's metadata say that a partition moves, and to which coordinator.
-That one asks the old leader to hand it over: from that decision on its transactions are served no
-more there, and nothing of them changes: none is decided, timed out, completed or forgotten. The new
-one stores what was known of them, and then tells the controller, which makes it the leader under a
-higher leader epoch. As soon as it hears of that, it serves them: one record says so and raises the
-coordinator epoch, before any marker or answer bears it. The old leader forgets them.
+That one asks the old leader to hand it over: from that decision on, the old leader serves its
+transactions no more, and nothing of them changes: none is decided, timed out, completed or
+forgotten. The new one stores their state, and then tells the controller, which makes it the leader
+under a higher leader epoch. As soon as it sees that, it serves them: one record says so and raises
+the coordinator epoch, before any marker or answer bears it. The old leader forgets them.
 
-Markers that the old leader has on their way at the hand-over are harmless, as any that is late or
-repeated: each says again what a durable decision says, which moves along, and which is forgotten
-only when everybody has acknowledged it. Those that come after the new leader has spoken are refused
-for their coordinator epoch, and the new one sends its own.
+Markers that the old leader has on their way at the hand-over are harmless, as any late or repeated
+marker is: each repeats a durable decision, which moves along, and which is forgotten only when all
+its participants have acknowledged it. Participants refuse older markers for their coordinator epoch
+after the new leader's first one, and the new leader sends its own.
 
-Who leads is decided by the controller alone. If it gives the move up, it raises the leader epoch
-too: the old leader serves again what it has handed over, and the new one forgets what it has. No
-coordinator epoch but the old leader's was used meanwhile; it raises it all the same, as everybody
-who begins to serve, because a start in between has not: what is handed over does not change.
+The controller alone decides the leader. If it gives the move up, it raises the leader epoch too:
+the old leader serves again the state that it has handed over, and the new one forgets its copy. No
+coordinator epoch except the old leader's was used meanwhile; it raises it nevertheless, as every
+instance that begins to serve does, because a start in between has not: the handed-over state does
+not change.
 
 What was taken over wholly is never taken over again under the same leader epoch: the controller may
 hear of it at any time, and make it what is served.
 
-Invariant: what is known here is served, but for the partitions that are listed here.
+Invariant: the state here is served, except for the partitions that are listed here.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,10 +30,10 @@ from msgspec.structs import replace
 
 from semel_common.errors import CorruptMessageError, FencedLeaderEpochError, NotCoordinatorError
 from semel_common.ids import InternalTopic
-from semel_coordinator.transactions.machine.entities import Producer
-from semel_coordinator.transactions.machine.joint.entities import JointId
-from semel_coordinator.transactions.machine.partitions import partition_of
-from semel_coordinator.transactions.machine.records import (
+from semel_coordinator.transactions.machine.joint.joint_entities import JointId
+from semel_coordinator.transactions.machine.state.entities import Producer
+from semel_coordinator.transactions.machine.state.record_partitions import partition_of
+from semel_coordinator.transactions.machine.state.records import (
     MoveRecord,
     TransactionLogForgotten,
     TransactionLogHandedOver,
@@ -40,11 +41,11 @@ from semel_coordinator.transactions.machine.records import (
     TransactionLogTakenOver,
     TransactionsRecord,
 )
-from semel_coordinator.transactions.machine.state import TransactionsState
-from semel_runtime.cluster.copy import ClusterCopy
-from semel_runtime.cluster.image import ClusterImage, PartitionLeader
+from semel_coordinator.transactions.machine.state.transactions_state import TransactionsState
+from semel_runtime.cluster.metadata_copy import ClusterCopy
+from semel_runtime.cluster.metadata_image import ClusterImage, PartitionLeader
 from semel_runtime.machine import Result
-from semel_runtime.moving.state import Arrival, PartitionMove
+from semel_runtime.moving.move_state import Arrival, PartitionMove
 
 
 class TransactionLogMoves:
@@ -102,7 +103,7 @@ class TransactionLogMoves:
         return Result(None, (ended,))
 
     def handed_over(self, move: PartitionMove) -> tuple[TransactionsRecord, ...]:
-        """Return all that is known of what was handed over: it does not change.
+        """Return the whole handed-over state: it does not change.
 
         In the order of a snapshot, decisions in the order in which they were taken; so it is, what
         a restart does not change.
@@ -146,7 +147,7 @@ class TransactionLogMoves:
         whole: bool,
         now_ms: int,
     ) -> Result[None, TransactionsRecord]:
-        """Know the next piece of what was handed over; see ``MovingState.take_over``."""
+        """Take the next piece of the handed-over state; see ``MovingState.take_over``."""
         self._check_arriving(move)
         count = self._cluster.layout.transaction_log_partitions
         for record in records:
@@ -205,7 +206,9 @@ def _leaders(image: ClusterImage) -> dict[int, PartitionLeader]:
     """Return who leads transaction-log partitions, as far as they were ever moved."""
     topic = InternalTopic.TRANSACTION_STATE
     return {
-        each.partition: each.leader for each in image.internal_partitions if each.topic == topic
+        internal_partition.partition: internal_partition.leader
+        for internal_partition in image.internal_partitions
+        if internal_partition.topic == topic
     }
 
 

@@ -1,4 +1,4 @@
-"""GetTransactionOutcome: how a transaction ended, for whoever asks, and however often.
+"""GetTransactionOutcome: the outcome of a transaction, for any caller, any number of times.
 
 Theory of operation. A decision begins the next epoch in the same commit, so an epoch says by itself
 what can be known of it: the current one is undecided, older ones are decided, or prepared and so
@@ -18,11 +18,11 @@ from semel_common.errors import (
     TransactionalIdNotFoundError,
 )
 from semel_common.ids import transaction_log_partition_of
-from semel_coordinator.transactions.machine.entities import Producer, TransactionKey
 from semel_coordinator.transactions.machine.ownership import Ownership
-from semel_coordinator.transactions.machine.records import TransactionsRecord
-from semel_coordinator.transactions.machine.state import TransactionsState
-from semel_coordinator.transactions.machine.states import AbortReason, Outcome
+from semel_coordinator.transactions.machine.state.entities import Producer, TransactionKey
+from semel_coordinator.transactions.machine.state.records import TransactionsRecord
+from semel_coordinator.transactions.machine.state.transactions_state import TransactionsState
+from semel_coordinator.transactions.machine.state.transitions import AbortReason, Outcome
 from semel_runtime.machine import Result
 
 NO_CURRENT_EPOCH = -1
@@ -30,7 +30,7 @@ NO_CURRENT_EPOCH = -1
 
 
 class KnownOutcome(StrEnum):
-    """What is known of how a transaction ended."""
+    """The state of a transaction's outcome."""
 
     COMMITTED = "COMMITTED"
     ABORTED = "ABORTED"
@@ -38,7 +38,7 @@ class KnownOutcome(StrEnum):
     PREPARED = "PREPARED"
     TOO_OLD_TO_KNOW = "TOO_OLD_TO_KNOW"
     NEVER_GIVEN = "NEVER_GIVEN"
-    """There is no such transaction: nobody was given this epoch, or this producer id."""
+    """There is no such transaction: no producer had this epoch, or this producer id."""
 
 
 class TransactionName(Struct, frozen=True, kw_only=True):
@@ -51,7 +51,7 @@ class TransactionName(Struct, frozen=True, kw_only=True):
 
 
 class OutcomeAnswer(Struct, frozen=True, kw_only=True):
-    """What is known of a transaction."""
+    """The outcome of a transaction, as far as it is known."""
 
     outcome: KnownOutcome
     producer_id: int
@@ -69,7 +69,7 @@ class OutcomeAnswer(Struct, frozen=True, kw_only=True):
 def find_outcome(
     state: TransactionsState, ownership: Ownership, name: TransactionName, *, now_ms: int
 ) -> Result[OutcomeAnswer, TransactionsRecord]:
-    """Return what is known of a transaction.
+    """Return the outcome of a transaction, as far as it is known.
 
     Raises TransactionalIdNotFoundError, InvalidProducerIdMappingError, NotCoordinatorError.
     """

@@ -4,16 +4,15 @@ from collections.abc import Sequence
 
 from semel_common.errors import NotCoordinatorError
 from semel_common.ids import transaction_log_partition_of
-from semel_coordinator.transactions.machine.partitions import partition_for_id
-from semel_coordinator.transactions.machine.state import TransactionsState
-from semel_runtime.cluster.copy import ClusterCopy
+from semel_coordinator.transactions.machine.state.record_partitions import partition_for_id
+from semel_coordinator.transactions.machine.state.transactions_state import TransactionsState
+from semel_runtime.cluster.metadata_copy import ClusterCopy
 
 
 class Ownership:
-    """Answers by the cluster's metadata, and by what was handed over or is not served yet.
+    """Answers by the cluster's metadata, and by the partitions that were handed over or wait.
 
-    Who asks for a partition gets CoordinatorNotAvailableError as long as the layout is not known
-    here.
+    A caller gets CoordinatorNotAvailableError as long as the layout is not known here.
     """
 
     def __init__(self, state: TransactionsState, *, instance_id: int, cluster: ClusterCopy) -> None:
@@ -44,11 +43,11 @@ class Ownership:
         self._check(transaction_log_partition_of(producer_id))
 
     def serves(self, producer_id: int) -> bool:
-        """Whether what is known of a producer is served here."""
+        """Whether this instance serves a producer."""
         return not self._state.is_unserved(transaction_log_partition_of(producer_id))
 
     def serves_id(self, transactional_id: str) -> bool:
-        """Whether what is known of a transactional id is served here.
+        """Whether this instance serves a transactional id.
 
         Asked of all ids one after the other: while nothing moves, none of them is hashed for it.
         """

@@ -4,7 +4,7 @@ Theory of operation. To prepare a transaction is a promise: from then on it can 
 only its owner decides. It has no time-out any more, and a participant that asks is told to wait,
 whatever its age. As a decision does, preparing ends the transaction for its producer, which may
 begin the next epoch; so a producer may have several prepared ones, and each is completed by itself,
-by whoever knows what the outside system has decided.
+by any client that knows the decision of the outside system.
 
 An owner that dies leaves them to its successor: InitProducerId with keep_prepared tells it which
 ones there are, and without it they abort. A caller that says its own epoch is fenced by the
@@ -19,6 +19,7 @@ from semel_common.errors import (
     SemelError,
     ThrottlingQuotaExceededError,
 )
+from semel_coordinator.transactions.machine.capacity import no_room
 from semel_coordinator.transactions.machine.end_txn import (
     EndTxnAnswer,
     EpochRow,
@@ -26,7 +27,7 @@ from semel_coordinator.transactions.machine.end_txn import (
     refused,
     row_of,
 )
-from semel_coordinator.transactions.machine.entities import (
+from semel_coordinator.transactions.machine.state.entities import (
     NOBODY,
     DecidedTransaction,
     ParticipantSet,
@@ -36,14 +37,13 @@ from semel_coordinator.transactions.machine.entities import (
     TransactionKey,
     in_order,
 )
-from semel_coordinator.transactions.machine.limits import TransactionLimits
-from semel_coordinator.transactions.machine.records import (
+from semel_coordinator.transactions.machine.state.limits import TransactionLimits
+from semel_coordinator.transactions.machine.state.records import (
     TransactionCompleted,
     TransactionsRecord,
 )
-from semel_coordinator.transactions.machine.room import no_room
-from semel_coordinator.transactions.machine.state import TransactionsState
-from semel_coordinator.transactions.machine.states import (
+from semel_coordinator.transactions.machine.state.transactions_state import TransactionsState
+from semel_coordinator.transactions.machine.state.transitions import (
     COMPLETED,
     AbortReason,
     Outcome,
@@ -139,7 +139,8 @@ def abort_all(
 ) -> tuple[Producer, tuple[TransactionsRecord, ...]]:
     """Abort all that a producer has prepared.
 
-    Returns what the producer is then, and the records but for that one: more may come of it.
+    Returns the producer afterwards, and the records without the one of the producer, which may
+    change again.
     """
     records: list[TransactionsRecord] = []
     for prepared in state.prepared_of(producer.producer_id):
@@ -157,9 +158,9 @@ def _prepare_records(
     traceparent: str,
     now_ms: int,
 ) -> tuple[TransactionsRecord, ...]:
-    """Prepare the current epoch for those that are named; without names, for those registered.
+    """Prepare the current epoch for the named participants; without names, the registered ones.
 
-    One without participants is prepared all the same: its owner completes it as any other. Raises
+    A transaction without participants is prepared too: its owner completes it as any other. Raises
     ConcurrentTransactionsError and ThrottlingQuotaExceededError past the limits.
     """
     ongoing = state.ongoing.get(producer.producer_id)
@@ -243,7 +244,7 @@ def _decision(
     )
     yield decided
     if not decided.participant_count:
-        # Nobody will acknowledge a marker, so nobody else would say that it is complete.
+        # No participant will acknowledge a marker, so no acknowledgement would complete it.
         yield TransactionCompleted(
             producer_id=decided.producer_id,
             producer_epoch=decided.producer_epoch,

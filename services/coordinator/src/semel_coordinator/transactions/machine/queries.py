@@ -5,7 +5,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from semel_common.errors import SemelError, TransactionalIdNotFoundError
-from semel_coordinator.transactions.machine.entities import (
+from semel_coordinator.transactions.machine.joint.joint_entities import (
+    JointDescription,
+    JointWriter,
+)
+from semel_coordinator.transactions.machine.joint.joint_state import Joint
+from semel_coordinator.transactions.machine.state.entities import (
     NOBODY,
     DecidedTransaction,
     OngoingTransaction,
@@ -15,10 +20,8 @@ from semel_coordinator.transactions.machine.entities import (
     TransactionKey,
     in_order,
 )
-from semel_coordinator.transactions.machine.joint.entities import JointDescription, JointWriter
-from semel_coordinator.transactions.machine.joint.state import Joint
-from semel_coordinator.transactions.machine.state import TransactionsState
-from semel_coordinator.transactions.machine.states import AbortReason, TransactionState
+from semel_coordinator.transactions.machine.state.transactions_state import TransactionsState
+from semel_coordinator.transactions.machine.state.transitions import AbortReason, TransactionState
 
 
 class TransactionDescription(Struct, frozen=True, kw_only=True):
@@ -67,7 +70,7 @@ class TransactionListing(Struct, frozen=True, kw_only=True):
     timeout_ms: int
     last_update_ms: int
     fenced_transactions: int
-    """Of the last 256, those that a new producer instance has aborted."""
+    """The aborts among its last 256 transactions that a new producer instance caused."""
     joint_writers: int = 0
 
 
@@ -124,7 +127,9 @@ def candidates(state: TransactionsState, wanted: ListFilter) -> Sequence[str]:
 
 def _names_of(state: TransactionsState, producer_ids: Iterable[int]) -> list[str]:
     producers = (state.producers.get(each) for each in producer_ids)
-    return list(dict.fromkeys(each.transactional_id for each in producers if each is not None))
+    return list(
+        dict.fromkeys(producer.transactional_id for producer in producers if producer is not None)
+    )
 
 
 def listed(
@@ -132,7 +137,7 @@ def listed(
 ) -> list[TransactionListing]:
     """List those of the transactional ids that the filter wants, in the order given."""
     found = (
-        listing for each in names if state.is_known(each) for listing in _listings(state, each)
+        listing for name in names if state.is_known(name) for listing in _listings(state, name)
     )
     return [each for each in found if _is_wanted(each, wanted, now_ms)]
 

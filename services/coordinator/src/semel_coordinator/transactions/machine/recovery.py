@@ -1,13 +1,13 @@
 """What a coordinator does to an older copy of its volume before it serves. Pure.
 
-Theory of operation. What the copy says is decided, is so: its markers are sent again, and whoever
-has them takes them as repeats. What it says is undecided, may have been decided since, and more was
-given out. So every producer goes on at an epoch that was never given out, and everything below is
-over, with an outcome that is not known: a client that asks for one is told so, and a participant
-that has it open still is told ABORTED, as for all that is not known (protocol.md, section 6). What
-is prepared stays prepared: its owner knows the outcome, and says it again. Versions of joint
-transactions may have been committed since; their ids change owners, so that nobody goes on with
-them without a reset, which says that somebody has looked.
+Theory of operation. A decision in the copy stands: its markers are sent again, and participants
+take them as repeats. A transaction that is undecided in the copy may have been decided since, and
+newer epochs were given out. So every producer goes on at an epoch that was never given out, and
+every lower epoch is over, with an unknown outcome: a client that asks for it is told so, and a
+participant that has it open still is told ABORTED, as for every unknown transaction (protocol.md,
+section 6). A prepared transaction stays prepared: its owner knows the outcome, and says it again.
+Versions of joint transactions may have been committed since; their ids change owners, so that no
+program goes on with them without a reset, which says that an operator has looked.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,15 +17,15 @@ from msgspec.structs import replace
 from semel_common.ids import transaction_log_partition_of
 from semel_coordinator.transactions.machine.decisions import aborted
 from semel_coordinator.transactions.machine.joint.decisions import writers_aborted
-from semel_coordinator.transactions.machine.joint.entities import JointId
-from semel_coordinator.transactions.machine.partitions import partition_for_id
-from semel_coordinator.transactions.machine.records import (
+from semel_coordinator.transactions.machine.joint.joint_entities import JointId
+from semel_coordinator.transactions.machine.state.record_partitions import partition_for_id
+from semel_coordinator.transactions.machine.state.records import (
     CoordinatorEpoch,
     ProducerIdsGiven,
     TransactionsRecord,
 )
-from semel_coordinator.transactions.machine.state import TransactionsState
-from semel_coordinator.transactions.machine.states import AbortReason
+from semel_coordinator.transactions.machine.state.transactions_state import TransactionsState
+from semel_coordinator.transactions.machine.state.transitions import AbortReason
 
 
 def raised(
@@ -39,7 +39,7 @@ def raised(
 ) -> Iterator[TransactionsRecord]:
     """Yield what ends all that is open, and raises all that is given out in these partitions.
 
-    What is known of others has moved, or moves here: it is no business of this instance.
+    The known state of others has moved, or moves here: this instance does not serve it.
     """
     for name, joint in state.joints.by_id.items():
         if partition_for_id(name, partition_count) not in partitions:

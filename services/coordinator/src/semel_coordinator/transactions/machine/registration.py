@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 from semel_common.errors import InvalidRequestError
 from semel_common.ids import Participant
+from semel_coordinator.transactions.machine.capacity import no_room
 from semel_coordinator.transactions.machine.end_txn import EndTxnAnswer, EpochRow, refused, row_of
-from semel_coordinator.transactions.machine.entities import OngoingTransaction, Producer
-from semel_coordinator.transactions.machine.limits import TransactionLimits
-from semel_coordinator.transactions.machine.records import ParticipantsAdded
-from semel_coordinator.transactions.machine.room import no_room
-from semel_coordinator.transactions.machine.state import TransactionsState
+from semel_coordinator.transactions.machine.state.entities import OngoingTransaction, Producer
+from semel_coordinator.transactions.machine.state.limits import TransactionLimits
+from semel_coordinator.transactions.machine.state.records import ParticipantsAdded
+from semel_coordinator.transactions.machine.state.transactions_state import TransactionsState
 
 REGISTRATION_TABLE: dict[EpochRow, EndTxnAnswer] = {
     EpochRow.CURRENT: EndTxnAnswer.DECIDE,
@@ -74,4 +74,6 @@ def _not_in(
     ongoing: OngoingTransaction, participants: Sequence[Participant]
 ) -> tuple[Participant, ...]:
     registered = ongoing.participants
-    return tuple(dict.fromkeys(each for each in participants if each not in registered))
+    return tuple(
+        dict.fromkeys(participant for participant in participants if participant not in registered)
+    )

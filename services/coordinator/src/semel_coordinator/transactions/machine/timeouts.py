@@ -1,4 +1,4 @@
-"""Aborting what is open for too long: ``transaction.timeout.ms`` from the first participant on.
+"""Time-outs of open transactions: ``transaction.timeout.ms`` from the first participant on.
 
 State and epoch are those of the very step that decides, so no other transaction can be hit.
 """
@@ -6,13 +6,13 @@ State and epoch are those of the very step that decides, so no other transaction
 from typing import NamedTuple
 
 from semel_coordinator.transactions.machine.decisions import aborted
-from semel_coordinator.transactions.machine.entities import TransactionKey
-from semel_coordinator.transactions.machine.limits import TransactionLimits
 from semel_coordinator.transactions.machine.ownership import Ownership
-from semel_coordinator.transactions.machine.records import TransactionsRecord
-from semel_coordinator.transactions.machine.state import TransactionsState
-from semel_coordinator.transactions.machine.states import AbortReason
-from semel_coordinator.transactions.machine.steps import StepBudget
+from semel_coordinator.transactions.machine.state.entities import TransactionKey
+from semel_coordinator.transactions.machine.state.limits import TransactionLimits
+from semel_coordinator.transactions.machine.state.records import TransactionsRecord
+from semel_coordinator.transactions.machine.state.transactions_state import TransactionsState
+from semel_coordinator.transactions.machine.state.transitions import AbortReason
+from semel_coordinator.transactions.machine.step_size import StepBudget
 from semel_runtime.machine import Result
 
 

@@ -1,4 +1,4 @@
-"""What the fan-out says to participants and to the controller, and what it reads of the answers."""
+"""Messages of the marker fan-out to participants and to the controller, and their answers."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -10,9 +10,9 @@ from semel_common.ids import (
     TopicPartition,
     transaction_log_partition_of,
 )
-from semel_coordinator.transactions.machine.entities import ParticipantSet, in_order
+from semel_coordinator.transactions.machine.state.entities import ParticipantSet, in_order
 from semel_coordinator.transactions.markers.plan import Marker
-from semel_coordinator.transactions.wire import write_participants
+from semel_coordinator.transactions.rpc.participant_messages import write_participants
 
 
 def markers_request(
@@ -41,13 +41,15 @@ def markers_request(
 
 
 def refusing(errors: Iterable[participants_pb2.ParticipantError]) -> ParticipantSet:
-    """Return who has not taken a marker."""
-    return in_order(_participant(each.participant) for each in errors)
+    """Return the participants that have not taken a marker."""
+    return in_order(_participant(error.participant) for error in errors)
 
 
 def topic_ids_of(batch: Iterable[Marker]) -> list[str]:
     """Return the topics of a batch that has partitions only."""
-    return list(dict.fromkeys(_topic_id(each) for m in batch for each in m.participants))
+    return list(
+        dict.fromkeys(_topic_id(participant) for m in batch for participant in m.participants)
+    )
 
 
 def not_gone(
@@ -56,7 +58,9 @@ def not_gone(
     """Return the partitions that the controller does not call deleted, by the marker's index."""
     known = {topic.topic_id: topic for topic in topics}
     return {
-        index: in_order(each for each in marker.participants if not _is_gone(each, known))
+        index: in_order(
+            participant for participant in marker.participants if not _is_gone(participant, known)
+        )
         for index, marker in enumerate(batch)
     }
 
@@ -68,7 +72,7 @@ def _is_gone(participant: Participant, topics: Mapping[str, cluster_pb2.Topic]) 
         return False
     if topic.HasField("error"):
         return topic.error.code == errors_pb2.ERROR_CODE_UNKNOWN_TOPIC_ID
-    return all(each.index != participant.partition for each in topic.partitions)
+    return all(partition.index != participant.partition for partition in topic.partitions)
 
 
 def _topic_id(participant: Participant) -> str:

@@ -8,13 +8,12 @@ participants of it. Each instance has a lane: a queue, from which one batch at a
       │                        ├──rejected───────► the same, but the next batch has half the markers
       └────── when due ── held ◄── refused, one participant of a marker
 
-Markers of a participant never overtake one another: while it is held, whatever comes for it waits
-behind. What is put back into a queue is routed anew, so it follows a partition to another leader;
-there it may come after a later one, for which a participant does not care: each ends an epoch's
-transaction of its own.
-What belongs to a transaction-log partition that has moved is dropped wherever it is found.
-A partition that has no leader here goes to the lane NOWHERE, where "deliver" means to find out
-whether it was deleted. Nothing is ever given up but by `stop` and `drop`: to forget a marker would
+Markers of a participant never overtake one another: while it is held, later ones wait behind. A
+marker that goes back into a queue is routed again, so it follows a partition to another leader;
+there it may come after a later one, which a participant accepts: each ends an epoch's transaction
+of its own. Markers of a transaction-log partition that has moved are dropped wherever the plan
+finds them. A partition that has no leader here goes to the lane NOWHERE, where "deliver" means to
+find out whether it was deleted. Only `stop` and `drop` give a marker up: to forget a marker would
 be to forget an outcome.
 """
 
@@ -26,9 +25,9 @@ from typing import NamedTuple
 
 from semel_common.ids import Participant, participant_sort_key, transaction_log_partition_of
 from semel_coordinator.transactions.machine import DecidedTransaction, TransactionKey
-from semel_coordinator.transactions.machine.entities import ParticipantSet, in_order
+from semel_coordinator.transactions.machine.state.entities import ParticipantSet, in_order
 from semel_coordinator.transactions.markers.options import MarkerOptions
-from semel_runtime.cluster.image import ServiceRole
+from semel_runtime.cluster.metadata_image import ServiceRole
 
 
 class Target(NamedTuple):
@@ -111,7 +110,7 @@ class MarkerPlan:
     # -- questions -----------------------------------------------------------------------------
 
     def missing(self, key: TransactionKey) -> ParticipantSet | None:
-        """Return who has not acknowledged; None of a transaction that is not in the plan."""
+        """Return the participants that have not acknowledged; None for an unknown transaction."""
         missing = self._missing.get(key)
         return None if missing is None else in_order(missing)
 
@@ -136,7 +135,7 @@ class MarkerPlan:
     # -- what happens --------------------------------------------------------------------------
 
     def add(self, decided: DecidedTransaction) -> None:
-        """Plan the markers of a transaction. A repeat changes nothing; so does one of nobody."""
+        """Plan a transaction's markers. Repeats, and ones without participants, are ignored."""
         key = decided.key
         if key in self._missing or not decided.participant_count:
             return
@@ -164,7 +163,7 @@ class MarkerPlan:
     def delivered(
         self, target: Target, refused: Mapping[int, ParticipantSet], now: float
     ) -> list[TransactionKey]:
-        """Note an answer; `refused` has those who did not take a marker, by its index in the batch.
+        """Note an answer; `refused` has the markers not taken, by their index in the batch.
 
         Returns the transactions whose last participant has acknowledged.
         """
@@ -201,15 +200,15 @@ class MarkerPlan:
         else:
             self._put_all_back(lane)
             lane.batch_max = len(batch) // 2
-        # Always the shortest pause: those that are held wait for longer and longer.
+        # Always the shortest pause: held ones wait for longer and longer.
         lane.not_before = now + self._pause(1)
 
     def stop(self, transaction_log_partition: int) -> None:
-        """Send no more markers of a transaction-log partition: somebody else owns it."""
+        """Send no more markers of a transaction-log partition: another instance owns it."""
         self._stopped.add(transaction_log_partition)
 
     def drop(self, transaction_log_partition: int) -> None:
-        """Send no more markers of what is planned of a transaction-log partition: it has moved.
+        """Send no more planned markers of a transaction-log partition: it has moved.
 
         What is planned of it from now on is sent: it may come back.
         """
@@ -297,7 +296,7 @@ class MarkerPlan:
         missing = self._missing.get(key)
         if missing is None:
             return  # It was dropped while the marker was in flight.
-        missing.pop(participant, None)  # Perhaps twice: dropped, and planned anew.
+        missing.pop(participant, None)  # Perhaps twice: dropped, and planned again.
         if not missing:
             del self._missing[key]
             finished.append(key)

@@ -3,8 +3,8 @@
 from semel_common.errors import UnknownTopicIdError, UnknownTopicOrPartitionError
 from semel_common.ids import GroupId, Participant
 from semel_coordinator.transactions.markers.plan import NOWHERE, Target
-from semel_runtime.cluster.copy import ClusterCopy
-from semel_runtime.cluster.image import ClusterImage, ServiceRole
+from semel_runtime.cluster.metadata_copy import ClusterCopy
+from semel_runtime.cluster.metadata_image import ClusterImage, ServiceRole
 
 _ROUTES_KEPT = 10_000
 

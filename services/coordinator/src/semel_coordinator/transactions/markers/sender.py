@@ -1,10 +1,10 @@
 """Sends the markers that the plan has: one task for each instance with participants.
 
-A marker leaves as soon as its decision is durable: the journal tells, nobody polls. Everything that
-can fail is tried again, for ever, with growing pauses. After a restart, all markers of decided
-transactions are sent again; participants take repeats. Of a transaction-log partition that was
-handed over, none is sent any more; one that is served from now on is resumed as after a restart,
-once its coordinator epoch is durable.
+A marker leaves as soon as its decision is durable: the journal tells, without polling. Every step
+that can fail is tried again, for ever, with growing pauses. After a restart, all markers of decided
+transactions are sent again; participants take repeats. A transaction-log partition that was handed
+over gets no more markers; a new one is resumed as after a restart, once its coordinator epoch is
+durable.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ from semel_coordinator.transactions.machine import (
     TransactionsMachine,
     TransactionsRecord,
 )
-from semel_coordinator.transactions.machine.entities import NOBODY, ParticipantSet
+from semel_coordinator.transactions.machine.state.entities import NOBODY, ParticipantSet
 from semel_coordinator.transactions.markers.messages import (
     markers_request,
     not_gone,
@@ -62,9 +62,9 @@ from semel_coordinator.transactions.markers.plan import (
 )
 from semel_coordinator.transactions.markers.routes import Routes
 from semel_coordinator.transactions.markers.spans import MarkerSpans
-from semel_coordinator.transactions.runs import Runs
-from semel_runtime.cluster.copy import ClusterCopy
-from semel_runtime.cluster.image import ServiceRole
+from semel_coordinator.transactions.rpc.runner_access import Runs
+from semel_runtime.cluster.metadata_copy import ClusterCopy
+from semel_runtime.cluster.metadata_image import ServiceRole
 from semel_runtime.machine import Result
 
 log = structlog.get_logger(__name__)
@@ -75,7 +75,7 @@ MarkersMethod: TypeAlias = Method[
 
 
 class MarkerSender:
-    """Tells participants what was decided, and the machine when all of them know."""
+    """Sends decisions to participants, and reports to the machine when all of them know."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class MarkerSender:
         self._serving: dict[int, int] = {}
         """Durable coordinator epochs of the transaction-log partitions whose markers are sent."""
         self._resuming: set[int] = set()
-        """Those that are served since `run` has asked for what is pending."""
+        """The partitions served since `run` has asked for the pending transactions."""
         runner.on_durable(self._on_durable)
 
     # -- for the service -----------------------------------------------------------------------
@@ -116,7 +116,7 @@ class MarkerSender:
         return self._completions.setdefault(producer_id, asyncio.Event())
 
     def missing(self, decided: TransactionKey) -> ParticipantSet | None:
-        """Return who has not acknowledged a decided transaction; None: not known before `run`."""
+        """Return the participants that have not acknowledged; None: not known before `run`."""
         missing = self._plan.missing(decided)
         return NOBODY if missing is None and self._group is not None else missing
 
@@ -139,10 +139,10 @@ class MarkerSender:
                     group.create_task(self._resume(partition))
                 await self._complete()
             finally:
-                self._group = None  # What is decided from now on is for the next start.
+                self._group = None  # Later decisions are for the next start.
 
     def _begin(self) -> Result[list[DecidedTransaction], TransactionsRecord]:
-        """Return what is pending. What is decided after it comes by the journal."""
+        """Return the pending transactions. Later decisions come by the journal."""
         self._serving = self._machine.serving()
         self._resuming.clear()
         return Result(self._machine.pending_markers())
@@ -167,7 +167,7 @@ class MarkerSender:
             completion.set()
 
     def _serve(self, served: TransactionLogServed) -> None:
-        """Send the markers of a partition from now on, those that are pending first."""
+        """Send the markers of a partition from now on, the pending ones first."""
         self._serving[served.partition] = served.coordinator_epoch
         if self._group is None:
             self._resuming.add(served.partition)
@@ -181,9 +181,9 @@ class MarkerSender:
                 self._decided(decided)
 
     def _leave(self, partition: int) -> None:
-        """Send no more markers of a partition, and let those who wait for them ask elsewhere.
+        """Send no more markers of a partition; the calls that wait for them ask elsewhere.
 
-        Those that are in flight are harmless: see the machine's moves.py.
+        Markers in flight are harmless: see the machine's moves.py.
         """
         self._serving.pop(partition, None)
         self._plan.drop(partition)
@@ -254,7 +254,7 @@ class MarkerSender:
                     await self._complete_txn(keys)
 
     async def _complete_txn(self, keys: Sequence[TransactionKey]) -> None:
-        """Note it: at once for those who wait; else a restart would only send markers again."""
+        """Note it: at once if a call waits; otherwise a restart would only send markers again."""
         complete = partial(self._machine.complete_txn, keys)
         if self._any_awaited(keys):
             await self._runner.run(complete, privileged=True)
@@ -262,7 +262,7 @@ class MarkerSender:
             self._runner.run_lazily(complete, privileged=True)
 
     def _any_awaited(self, keys: Iterable[TransactionKey]) -> bool:
-        """Whether somebody waits until one of these transactions is complete."""
+        """Whether a call waits until one of these transactions is complete."""
         return bool(self._completions) and any(key.producer_id in self._completions for key in keys)
 
     # -- asking participants -------------------------------------------------------------------
@@ -270,7 +270,7 @@ class MarkerSender:
     async def _write_txn_markers(
         self, target: Target, batch: Sequence[Marker]
     ) -> Mapping[int, ParticipantSet]:
-        """Deliver a batch; return who has not taken it, by the marker's index.
+        """Deliver a batch; return the participants that have not taken it, by the marker's index.
 
         Raises SemelError when nothing is known about the whole batch.
         """
@@ -317,11 +317,11 @@ class MarkerSender:
         coordinator_epoch: int,
     ) -> ParticipantSet:
         partition = transaction_log_partition_of(marker.key.producer_id)
-        # Of a marker that was in flight when its partition moved away, or away and back, the
-        # refusal says nothing of what is sent now.
+        # If the marker was in flight when its partition moved away, or away and back, the refusal
+        # says nothing about the present markers.
         is_current = self._serving.get(partition) == coordinator_epoch
-        for each in errors:
-            error = from_value(each.error)
+        for refusal in errors:
+            error = from_value(refusal.error)
             if isinstance(error, TransactionCoordinatorFencedError) and is_current:
                 self._plan.stop(partition)
                 log.error(
@@ -344,10 +344,10 @@ class MarkerSender:
     async def _ask_controller(
         self, _: Target, batch: Sequence[Marker]
     ) -> Mapping[int, ParticipantSet]:
-        """Find out which partitions are gone; return those that are not, by the marker's index.
+        """Find out which partitions are gone; return the others, by the marker's index.
 
         An older copy of the metadata may not know a topic yet. The controller, asked after the
-        decision, knows it if it was ever written to; so what it does not know is deleted.
+        decision, knows every topic that was ever written to, so an unknown topic is deleted.
         """
         asked = topic_ids_of(batch)[: self._options.topics_per_question_max]
         address = self._cluster.address(

@@ -2,7 +2,7 @@
 
 One request carries the markers of many transactions: it is a client span in each of their traces,
 and its markers carry the contexts of these spans on. After a restart the contexts come from the
-journal, so what is resumed joins the trace in which it began.
+journal, so a resumed marker joins the trace in which it began.
 """
 
 import asyncio
@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from google.protobuf.message import Message
 from opentelemetry.trace import Span, SpanContext, SpanKind, Tracer
 
-from semel_common import tracing
 from semel_common.errors import SemelError
 from semel_common.ids import transaction_log_partition_of
+from semel_common.telemetry import trace_context
 from semel_common.wire import rpc_spans
 from semel_common.wire.methods import Method
 from semel_coordinator.transactions.machine import DecidedTransaction, TransactionKey
@@ -33,7 +33,7 @@ class MarkerSpans:
 
     def decided(self, decided: DecidedTransaction) -> None:
         """Remember a transaction that is traced until it is complete."""
-        context = tracing.sampled(decided.traceparent)
+        context = trace_context.sampled(decided.traceparent)
         if context is not None:
             self.pending[decided.key] = context
 
@@ -53,21 +53,22 @@ class MarkerSpans:
     ) -> Iterator[tuple[Sequence[Marker], str]]:
         """Let a block send a batch; yields it with the contexts that are to go with it.
 
-        One of them is for the request itself: without any, nobody looks for more in its markers.
+        One of them is for the request itself: without any, participants look for none in its
+        markers.
         """
         spans: list[Span] = []
         sent = []
         for marker in batch:
-            parent = tracing.sampled(marker.traceparent)
+            parent = trace_context.sampled(marker.traceparent)
             if parent is not None:
                 spans.append(self._begin(method, address, target, marker, parent, len(batch)))
-                own = tracing.write(spans[-1].get_span_context())
+                own = trace_context.write(spans[-1].get_span_context())
                 sent.append(marker._replace(traceparent=own))
             else:
                 sent.append(marker)
         _link(spans)
         try:
-            yield sent, tracing.write(spans[0].get_span_context()) if spans else ""
+            yield sent, trace_context.write(spans[0].get_span_context()) if spans else ""
         except SemelError as error:
             for span in spans:
                 rpc_spans.failed(span, error)
@@ -93,7 +94,7 @@ class MarkerSpans:
                 spans.append(
                     self._tracer.start_span(
                         COMPLETE,
-                        context=tracing.below(parent),
+                        context=trace_context.below(parent),
                         kind=SpanKind.INTERNAL,
                     )
                 )
@@ -101,7 +102,7 @@ class MarkerSpans:
             yield
             return
         try:
-            with tracing.within(spans):
+            with trace_context.within(spans):
                 yield
         finally:
             for span in spans:
@@ -128,7 +129,7 @@ class MarkerSpans:
         }
         return self._tracer.start_span(
             rpc_spans.span_name(method),
-            context=tracing.below(parent),
+            context=trace_context.below(parent),
             kind=SpanKind.CLIENT,
             attributes=attributes | rpc_spans.address_attributes(address),
         )
@@ -137,7 +138,7 @@ class MarkerSpans:
 def _link(spans: Sequence[Span]) -> None:
     """Tie spans of one request to one another."""
     for span in spans:
-        for other in spans[: tracing.SHARED_LINKS_MAX]:
+        for other in spans[: trace_context.SHARED_LINKS_MAX]:
             if other is not span:
                 span.add_link(other.get_span_context())
 

@@ -1,1 +1,1 @@
-"""Who is in which group, and what each member holds. Pure."""
+"""The members of each group, and the partitions of each member. Pure."""

@@ -1,11 +1,11 @@
 """What an assignor is: from what members subscribe to, to what each is to hold.
 
-An assignor is a pure function: the same members, topics and last target give the same target,
-whoever computes it. It gives every partition of every subscribed topic to exactly one subscriber.
+An assignor is a pure function: the same members, topics and last target give the same target, on
+every instance. It gives every partition of every subscribed topic to exactly one subscriber.
 """
 
-from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from collections.abc import Mapping
+from typing import Protocol, TypeAlias
 
 from semel_common.ids import TopicPartition
 
@@ -16,5 +16,21 @@ order comes first."""
 Target: TypeAlias = Mapping[str, frozenset[TopicPartition]]
 """What each member is to hold, by member id."""
 
-Assignor: TypeAlias = Callable[[Subscriptions, Mapping[str, int], Target], Target]
-"""From subscriptions, the partitions of each topic id, and the last target, to the next."""
+
+class Assignor(Protocol):
+    """From subscriptions, the partitions of each topic id, and the last target, to the next."""
+
+    def __call__(
+        self,
+        subscriptions: Subscriptions,
+        topics: Mapping[str, int],
+        last: Target,
+        *,
+        speaker: str = "",
+    ) -> Target:
+        """Return the next target.
+
+        ``speaker`` is the member that can take a partition at once, empty: no member; of members
+        that are alike it comes first, as far as the assignor has a choice.
+        """
+        ...

@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from semel_group.machine.membership.assign_range import assign_range
-from semel_group.machine.membership.assign_uniform import assign_uniform
 from semel_group.machine.membership.assignment import Assignor
+from semel_group.machine.membership.range_assignor import assign_range
+from semel_group.machine.membership.uniform_assignor import assign_uniform
 
 RANGE = "range"
 UNIFORM = "uniform"

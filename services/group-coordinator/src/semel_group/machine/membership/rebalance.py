@@ -1,4 +1,4 @@
-"""When a group needs a new target, and what it is.
+"""The reasons for a new target of a group, and its computation.
 
 The group epoch rises whenever a member comes or goes, asks for other topics or for another
 assignor, and when a subscribed topic is created, deleted or gets partitions. With each epoch goes
@@ -9,17 +9,18 @@ from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
+from semel_group.machine.membership.assignment import Target
 from semel_group.machine.membership.assignor import (
     ASSIGNORS,
     DEFAULT_ASSIGNOR,
     preferred_assignor,
 )
 from semel_group.machine.records import ConsumerGroup, Member
-from semel_runtime.cluster.image import Topic
+from semel_runtime.cluster.metadata_image import Topic
 
 
 def new_group(group_id: str, group_epoch: int) -> ConsumerGroup:
-    """Return a group that nobody has joined yet."""
+    """Return a group that no member has joined yet."""
     return ConsumerGroup(
         group_id=group_id, group_epoch=group_epoch, assignor=DEFAULT_ASSIGNOR, topics={}, target={}
     )
@@ -32,11 +33,13 @@ def rebalanced(
     *,
     now_ms: int,
     retention_ms: int,
+    speaker: str = "",
 ) -> ConsumerGroup:
     """Return the group at its next epoch, with the target for these members.
 
-    ``topics`` are those subscribed topics that exist, by name. ``retention_ms`` is how long it is
-    remembered since when nobody subscribes to a topic.
+    ``topics`` are the existing ones of the subscribed topics, by name. ``retention_ms`` is how long
+    the group remembers the time since when no member subscribes to a topic. ``speaker`` is the
+    member that is answered, if one is: it can take free partitions at once.
     """
     ordered = sorted(members, key=_rank)
     assignor = preferred_assignor(member.server_assignor for member in ordered)
@@ -52,7 +55,9 @@ def rebalanced(
         group_epoch=group.group_epoch + 1,
         assignor=assignor,
         topics=partitions,
-        target=ASSIGNORS[assignor](subscriptions, partitions, group.target),
+        target=ASSIGNORS[assignor](
+            subscriptions, partitions, _last_target(group, ordered), speaker=speaker
+        ),
         unsubscribed={
             topic_id: since_ms
             for topic_id, since_ms in (
@@ -63,8 +68,22 @@ def rebalanced(
     )
 
 
+def _last_target(group: ConsumerGroup, members: Iterable[Member]) -> Target:
+    """Return what members are to keep, if that is possible.
+
+    Of a partition that is free no member has heard yet, so it need not stay with the member that it
+    was meant for, which may never speak again. What waits for a member that is away stays.
+    """
+    held = {partition for member in members for partition in member.held}
+    return {
+        member.member_id: partitions if member.is_away else partitions & held
+        for member in members
+        if (partitions := group.target.get(member.member_id)) is not None
+    }
+
+
 def renamed(group: ConsumerGroup, old: str, new: str) -> ConsumerGroup:
-    """Return the group with one member under another id. What is to be held stays as it is."""
+    """Return the group with one member under another id. The targets stay as they are."""
     target = dict(group.target)
     target[new] = target.pop(old)
     return replace(group, target=target)

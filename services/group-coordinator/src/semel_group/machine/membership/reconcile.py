@@ -1,19 +1,19 @@
 """How one member moves to its target, one heartbeat at a time (KIP-848).
 
 Theory of operation. A partition is *held* from the answer that gives it to a member until that
-member acknowledges that it was taken away: until then the member may be using it, so nobody else
-gets it. A member first gives up all that is not in its target, then it is given what is in its
-target and held by nobody. Nobody waits in a circle: giving up depends on nobody else.
+member acknowledges its removal: until then the member may be using it, so no other member gets it.
+A member first gives up all partitions that are not in its target, then it is given the free ones of
+its target. No wait is circular: giving up depends on no other member.
 
-A heartbeat acknowledges by leaving a partition out of what it says the member owns. It may be late
-or repeated, so it counts only if it was sent after the member heard that the partition is to go.
-The member epoch tells: it moves on with every new target, and with no epoch a partition is both
-given and taken away. So whoever speaks with the current epoch has heard of everything that is to
-go, and can never again own what it has once left out.
+A heartbeat acknowledges by leaving a partition out of the partitions that the member owns. It may
+be late or repeated, so it counts only if it was sent after the member heard that the partition must
+go. The member epoch tells: it moves on with every new target, and with no epoch a partition is both
+given and taken away. So a member that speaks with the current epoch has heard of every partition
+that must go, and can never again own a partition that it has once left out.
 
 Kafka keeps the old member epoch until all is given up. Here the epoch moves at once, and each
-partition remembers the epoch at which it was given; so what a member commits for a partition that
-it held all along is accepted, whichever of its epochs it knew of.
+partition remembers the epoch at which it was given; so a member's commit for a partition that it
+held all along is accepted, whichever of its epochs it knew of.
 """
 
 from collections.abc import Callable

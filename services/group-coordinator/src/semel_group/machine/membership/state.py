@@ -1,4 +1,4 @@
-"""The members of one group, as replay builds them, with what is looked up quickly.
+"""The members of one group, as replay builds them, with indexes for fast look-ups.
 
 Invariant: no partition is held by two members.
 """
@@ -26,7 +26,7 @@ class GroupMembers:
     positions: dict[str, int] = field(default_factory=dict)
     """Journal offsets of ``members``."""
     holders: dict[TopicPartition, str] = field(default_factory=dict)
-    """Who holds each partition."""
+    """The holder of each partition."""
     instances: dict[str, str] = field(default_factory=dict)
     """Which member has each instance id."""
     subscribers: Counter[str] = field(default_factory=Counter)
@@ -45,7 +45,7 @@ class GroupMembers:
         return self.group.target.get(member_id, NO_PARTITIONS)
 
     def is_settled(self, member: Member) -> bool:
-        """Whether a member holds its target and nothing else, or is away: nobody waits for it."""
+        """Whether a member holds just its target, or is away: no other member waits for it."""
         target = self.target_of(member.member_id)
         return member.is_away or is_settled(
             member, group_epoch=self.group.group_epoch, target=target

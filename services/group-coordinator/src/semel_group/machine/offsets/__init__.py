@@ -1,1 +1,1 @@
-"""Where groups stand: committed offsets, and those that open transactions hold. Pure."""
+"""Positions of groups: committed offsets, and offsets of open transactions. Pure."""

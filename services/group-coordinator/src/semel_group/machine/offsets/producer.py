@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from semel_group.machine.records import ProducerState, TransactionNeverGiven
 from semel_group.machine.values import Transaction
-from semel_runtime.participant.producer import (
+from semel_runtime.participant.producer_state import (
     NO_EPOCH,
     REPEATS_KEPT,
     check_epoch,

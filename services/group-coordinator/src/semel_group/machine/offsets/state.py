@@ -37,8 +37,8 @@ from semel_group.machine.values import Transaction
 class PendingTransaction(Struct, frozen=True):
     """What one transaction without an outcome would commit to one group.
 
-    ``commits`` are its TxnOffsetCommits by position. Of each, only those offsets are left that no
-    later one has replaced; those without any are left out, but for the last.
+    ``commits`` are its TxnOffsetCommits by position. Each has only the offsets that no later one
+    has replaced; commits without any are left out, except the last.
     """
 
     commits: tuple[tuple[int, TxnOffsetsCommitted], ...]
@@ -55,7 +55,9 @@ class PendingTransaction(Struct, frozen=True):
 
     def offsets(self) -> Iterable[tuple[int, OffsetCommitted]]:
         """Return the offsets with their positions; each partition once."""
-        return ((position, each) for position, commit in self.commits for each in commit.offsets)
+        return (
+            (position, offset) for position, commit in self.commits for offset in commit.offsets
+        )
 
     def partitions(self) -> frozenset[TopicPartition]:
         """Return the partitions that it would move."""
@@ -63,7 +65,7 @@ class PendingTransaction(Struct, frozen=True):
 
     def and_then(self, position: int, commit: TxnOffsetsCommitted) -> "PendingTransaction":
         """Return it with one more commit."""
-        replaced = frozenset(each.partition for each in commit.offsets)
+        replaced = frozenset(offset.partition for offset in commit.offsets)
         older = ((at, _without(each, replaced)) for at, each in self.commits)
         kept = tuple((at, each) for at, each in older if each.offsets)
         return PendingTransaction((*kept, (position, commit)))
@@ -106,7 +108,7 @@ class GroupOffsets:
         return sorted(self.held().union(self.committed))
 
     def producer(self, group_id: str, producer_id: int) -> ProducerState:
-        """Return what is known of a producer."""
+        """Return the state of a producer."""
         known = self.producers.get(producer_id)
         return unknown_producer(group_id, producer_id) if known is None else known[1]
 
@@ -190,5 +192,5 @@ class GroupOffsets:
 def _without(
     commit: TxnOffsetsCommitted, partitions: frozenset[TopicPartition]
 ) -> TxnOffsetsCommitted:
-    left = tuple(each for each in commit.offsets if each.partition not in partitions)
+    left = tuple(offset for offset in commit.offsets if offset.partition not in partitions)
     return commit if len(left) == len(commit.offsets) else replace(commit, offsets=left)

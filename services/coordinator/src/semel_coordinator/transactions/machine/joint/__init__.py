@@ -7,6 +7,6 @@ one record set ends those of all writers of a version at once, so no reader, no 
 inquiry ever finds some of them decided and others not.
 
 A version is open from its first join to its end. The k-th writer to join it gets the k-th producer
-id of the transactional id's pool, at that producer's current epoch, which nobody else had before.
-Where a version stands for a call follows from what is stored of the id; `JOINT_TABLE` has the rows.
+id of the transactional id's pool, at that producer's current epoch, which no writer had before. The
+state of a version follows from the stored state of the id; `JOINT_TABLE` has the rows.
 """

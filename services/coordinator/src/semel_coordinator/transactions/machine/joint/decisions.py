@@ -1,4 +1,4 @@
-"""What ends the transactions of all writers of a version, whoever decides it."""
+"""The records that end the transactions of all writers of a version, whatever decided it."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -6,16 +6,16 @@ from typing import NamedTuple
 
 from semel_common.errors import ProducerFencedError, SemelError, TransactionAbortableError
 from semel_coordinator.transactions.machine.decisions import aborted
-from semel_coordinator.transactions.machine.entities import (
+from semel_coordinator.transactions.machine.joint.joint_state import Joint
+from semel_coordinator.transactions.machine.state.entities import (
     NOBODY,
     ParticipantSet,
     Producer,
     TransactionKey,
 )
-from semel_coordinator.transactions.machine.joint.state import Joint
-from semel_coordinator.transactions.machine.records import TransactionsRecord
-from semel_coordinator.transactions.machine.state import TransactionsState
-from semel_coordinator.transactions.machine.states import AbortReason, Outcome
+from semel_coordinator.transactions.machine.state.records import TransactionsRecord
+from semel_coordinator.transactions.machine.state.transactions_state import TransactionsState
+from semel_coordinator.transactions.machine.state.transitions import AbortReason, Outcome
 
 Named = Mapping[int, ParticipantSet]
 """Participants by the producer id of a writer."""
@@ -26,7 +26,7 @@ class VersionSize(NamedTuple):
 
     transactions: int
     participants: int
-    """Those that are registered."""
+    """The registered participants."""
 
 
 def writers_aborted(
@@ -63,7 +63,7 @@ def version_timed_out(
 
 
 def size_of(state: TransactionsState, joint: Joint) -> VersionSize:
-    """Return how much it is to end the open version. What is kept of its id counts as one more."""
+    """Return the size of the step that ends the open version, with its id's own state."""
     ongoing = (state.ongoing.get(producer_id) for producer_id in joint.live)
     return VersionSize(
         transactions=len(joint.live) + 1,

@@ -4,33 +4,37 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from semel_common.ids import Participant
+from semel_coordinator.transactions.machine.capacity import no_room
 from semel_coordinator.transactions.machine.decisions import aborted, committed
 from semel_coordinator.transactions.machine.end_txn import check_incomplete
-from semel_coordinator.transactions.machine.entities import (
-    NOBODY,
-    ParticipantSet,
-    TransactionKey,
-    in_order,
-)
 from semel_coordinator.transactions.machine.joint.decisions import (
     dead_writer,
     is_live,
     writers_aborted,
 )
-from semel_coordinator.transactions.machine.joint.entities import JointEnd, JointEnded, JointName
 from semel_coordinator.transactions.machine.joint.joining import fencing, known_for, reason_of
-from semel_coordinator.transactions.machine.joint.state import Joint
-from semel_coordinator.transactions.machine.joint.table import (
+from semel_coordinator.transactions.machine.joint.joint_entities import (
+    JointEnd,
+    JointEnded,
+    JointName,
+)
+from semel_coordinator.transactions.machine.joint.joint_state import Joint
+from semel_coordinator.transactions.machine.joint.joint_table import (
     JOINT_TABLE,
     JointAnswer,
     refused,
     row_of,
 )
-from semel_coordinator.transactions.machine.limits import TransactionLimits
-from semel_coordinator.transactions.machine.records import TransactionsRecord
-from semel_coordinator.transactions.machine.room import no_room
-from semel_coordinator.transactions.machine.state import TransactionsState
-from semel_coordinator.transactions.machine.states import AbortReason, Outcome
+from semel_coordinator.transactions.machine.state.entities import (
+    NOBODY,
+    ParticipantSet,
+    TransactionKey,
+    in_order,
+)
+from semel_coordinator.transactions.machine.state.limits import TransactionLimits
+from semel_coordinator.transactions.machine.state.records import TransactionsRecord
+from semel_coordinator.transactions.machine.state.transactions_state import TransactionsState
+from semel_coordinator.transactions.machine.state.transitions import AbortReason, Outcome
 from semel_runtime.machine import Result
 
 
@@ -46,7 +50,7 @@ class EndJointTxn(Struct, frozen=True, kw_only=True):
     """Random; a repeat has the same."""
     traceparent: str = ""
     principal: str = ""
-    """Who calls: an id that is new counts for this principal."""
+    """The caller: a new id counts for this principal."""
 
     @property
     def end(self) -> JointEnd:
@@ -107,7 +111,7 @@ def _already_committed(joint: Joint, call: EndJointTxn) -> Result[JointEnded, Tr
 def _end_empty(
     state: TransactionsState, limits: TransactionLimits, call: EndJointTxn, *, now_ms: int
 ) -> list[TransactionsRecord]:
-    """End a version that nobody has joined; what an older run has open is fenced."""
+    """End a version without writers; an older run's open version is fenced."""
     known = known_for(state, limits, call.name, call.principal, now_ms=now_ms)
     records = fencing(state, call.name, now_ms=now_ms)
     return [*records, known.ended(call.end, now_ms=now_ms)]

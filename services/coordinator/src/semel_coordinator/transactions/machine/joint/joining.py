@@ -10,28 +10,28 @@ from semel_common.errors import (
     TransactionAbortableError,
 )
 from semel_common.ids import producer_id_of
-from semel_coordinator.transactions.machine.entities import Producer, TransactionKey
+from semel_coordinator.transactions.machine.capacity import check_room_for_id
 from semel_coordinator.transactions.machine.init_producer_id import give_producer_id
 from semel_coordinator.transactions.machine.joint.decisions import writers_aborted
-from semel_coordinator.transactions.machine.joint.entities import (
+from semel_coordinator.transactions.machine.joint.joint_entities import (
     JointId,
     JointKeptAlive,
     JointName,
     JointPoolGrown,
     JointWritersJoined,
 )
-from semel_coordinator.transactions.machine.joint.state import Joint
-from semel_coordinator.transactions.machine.joint.table import (
+from semel_coordinator.transactions.machine.joint.joint_state import Joint
+from semel_coordinator.transactions.machine.joint.joint_table import (
     JOINT_TABLE,
     JointAnswer,
     refused,
     row_of,
 )
-from semel_coordinator.transactions.machine.limits import TransactionLimits
-from semel_coordinator.transactions.machine.records import TransactionsRecord
-from semel_coordinator.transactions.machine.room import check_room_for_id
-from semel_coordinator.transactions.machine.state import TransactionsState
-from semel_coordinator.transactions.machine.states import AbortReason, Outcome
+from semel_coordinator.transactions.machine.state.entities import Producer, TransactionKey
+from semel_coordinator.transactions.machine.state.limits import TransactionLimits
+from semel_coordinator.transactions.machine.state.records import TransactionsRecord
+from semel_coordinator.transactions.machine.state.transactions_state import TransactionsState
+from semel_coordinator.transactions.machine.state.transitions import AbortReason, Outcome
 from semel_runtime.machine import Result
 
 
@@ -45,7 +45,7 @@ class JoinTxn(Struct, frozen=True, kw_only=True):
     reset: bool = False
     one_shot: bool = False
     principal: str = ""
-    """Who calls: an id that is new counts for this principal."""
+    """The caller: a new id counts for this principal."""
 
 
 def join_txn(
@@ -80,7 +80,7 @@ def join_txn(
 def _late(name: JointName, writer: str) -> TransactionAbortableError:
     """Refuse a join that repeats one of an attempt which is aborted: it would begin another one.
 
-    Nobody would write in that, or end it before its time-out, and the next version would wait.
+    No writer would use it or end it before its time-out, and the next version would wait.
     """
     return TransactionAbortableError(
         f"{name.transactional_id!r}: writer {writer!r} of version {name.txn_version} is aborted",
@@ -91,7 +91,7 @@ def _late(name: JointName, writer: str) -> TransactionAbortableError:
 def opening(
     state: TransactionsState, limits: TransactionLimits, call: JoinTxn, *, now_ms: int
 ) -> list[TransactionsRecord]:
-    """Return the records that open a version, and fence what is open of an older run or owner."""
+    """Return the records that open a version, and fence an open one of an older run or owner."""
     name = call.name
     before = known_for(state, limits, name, call.principal, now_ms=now_ms)
     records = fencing(state, name, now_ms=now_ms)
@@ -117,7 +117,7 @@ def known_for(
     *,
     now_ms: int,
 ) -> JointId:
-    """Return what is known of the id, with this call's owner and run in charge.
+    """Return the state of the id, with this call's owner and run in charge.
 
     An owner that is new finds nothing committed, but the runs before it stay known. Raises
     InvalidRequestError and ThrottlingQuotaExceededError for an id that is new.
@@ -154,7 +154,7 @@ def known_for(
 def keep_alive_txn(
     state: TransactionsState, name: JointName, *, now_ms: int
 ) -> Result[bool, TransactionsRecord]:
-    """Let the timeout of an open version begin anew; True: it is committed, and needs none."""
+    """Restart the timeout of an open version; True: it is committed, and needs none."""
     joint = state.joints.by_id.get(name.transactional_id)
     answer = JOINT_TABLE[row_of(joint, name)].keep_alive
     if answer is JointAnswer.ALREADY_COMMITTED:

@@ -1,0 +1,1 @@
+"""Commands on a cluster: `semel cluster`, `semel doctor`, `semel acls` and `semel quotas`."""

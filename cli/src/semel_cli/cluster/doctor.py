@@ -1,0 +1,93 @@
+"""`semel doctor`: what is wrong with a cluster and its transactions, and what to do about it."""
+
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from semel_cli.cluster import doctor_checks
+from semel_cli.cluster.doctor_checks import Finding, Thresholds
+from semel_cli.shared.cluster_choice import BootstrapOption
+from semel_cli.shared.command_session import with_client
+from semel_cli.shared.options import seconds
+from semel_cli.shared.output import Format, FormatOption, Json, Table, examples, note, show
+
+if TYPE_CHECKING:
+    from aiosemel import ClusterDescription, OpenTransactions, SemelClient, TransactionListing
+
+EXAMPLES = examples(
+    "semel doctor",
+    "semel doctor --stuck-after 20 --format json || page somebody",
+)
+
+EXIT_FOUND = 3
+"""Neither a failure nor a wrong command line: monitoring can tell."""
+
+_OPEN_MAX = 1_000
+
+
+def doctor(
+    stuck_after: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS", callback=seconds, help="Open somewhere although it is decided."
+        ),
+    ] = 60,
+    late_after: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", callback=seconds, help="Decided, and markers are missing."),
+    ] = 30,
+    prepared_after: Annotated[float, typer.Option(metavar="SECONDS", callback=seconds)] = 3_600,
+    output_format: FormatOption = Format.TEXT,
+    bootstrap: BootstrapOption = None,
+) -> None:
+    """Look for transactions that are stuck, late, nearly timed out, or prepared for long.
+
+    Also for instances that do not answer, disks that are nearly full, moves of partitions that
+    wait for an instance, ids that producers take from one another, and ids that are used once.
+    Says what to do about each.
+    Status 3: something was found.
+    """
+    limits = Thresholds(
+        stuck_ms=int(stuck_after * 1000),
+        late_ms=int(late_after * 1000),
+        prepared_ms=int(prepared_after * 1000),
+    )
+    found = with_client(bootstrap, lambda client: _examine(client, limits))
+    show(
+        output_format,
+        [_document(each) for each in found],
+        Table(
+            headings=("Check", "What is wrong", "What to do"),
+            rows=[(each.check, each.what, each.do) for each in found],
+            empty="Nothing is wrong.",
+        ),
+    )
+    if found:
+        raise typer.Exit(EXIT_FOUND)
+
+
+async def _examine(client: "SemelClient", limits: Thresholds) -> list[Finding]:
+    admin = client.admin()
+    opened: OpenTransactions = await admin.operators.list_open_transactions(limit=_OPEN_MAX)
+    listed: tuple[TransactionListing, ...] = await admin.list_transactions()
+    described: ClusterDescription = await admin.describe_cluster()
+    moving = await admin.moves.list_partition_reassignments()
+    now_ms = time.time_ns() // 1_000_000
+    if opened.truncated:
+        note(f"more than {_OPEN_MAX} transactions are open: looked at the oldest")
+    return [
+        *doctor_checks.unreachable(opened),
+        *doctor_checks.full_disks(described),
+        *doctor_checks.waiting_moves(moving, opened),
+        *doctor_checks.stuck(opened.transactions, limits),
+        *doctor_checks.late_markers(listed, limits, now_ms),
+        *doctor_checks.prepared_for_long(listed, limits, now_ms),
+        *doctor_checks.nearly_timed_out(opened.transactions, limits),
+        *doctor_checks.duels(listed),
+        *doctor_checks.churn(listed, limits, now_ms),
+    ]
+
+
+def _document(found: Finding) -> Json:
+    return {"check": found.check, "what": found.what, "do": found.do}

@@ -1,0 +1,1 @@
+"""Commands on this machine: `semel up`, `semel check` and `semel recover`."""

@@ -1,0 +1,1 @@
+"""`semel produce` and `semel consume`."""

@@ -1,0 +1,37 @@
+"""How parts of transactions are shown, whichever command shows them."""
+
+import time
+from typing import TYPE_CHECKING
+
+from semel_cli.shared.output import Json, duration_text
+
+if TYPE_CHECKING:
+    from aiosemel import Participants
+
+
+def participants_document(participants: "Participants") -> Json:
+    """Return what a transaction wrote to, for programs."""
+    return {
+        "partitions": [
+            {"topic": partition.topic, "partition": partition.partition}
+            for partition in participants.partitions
+        ],
+        "group_ids": list(participants.group_ids),
+    }
+
+
+def names(participants: "Participants") -> str:
+    """Return what a transaction wrote to, for people."""
+    groups = (f"group {group_id}" for group_id in participants.group_ids)
+    return ", ".join((*map(str, participants.partitions), *groups))
+
+
+def age_ms(time_ms: int | None) -> int | None:
+    """Return how long ago a time was; None if there is none."""
+    return max(0, time.time_ns() // 1_000_000 - time_ms) if time_ms else None
+
+
+def age_text(time_ms: int | None) -> str | None:
+    """Return how long ago a time was, for people."""
+    passed_ms = age_ms(time_ms)
+    return None if passed_ms is None else duration_text(passed_ms)

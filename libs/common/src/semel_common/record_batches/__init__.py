@@ -1,0 +1,1 @@
+"""Record batches: columns, payloads, compression, sequence numbers and partitioning."""

@@ -1,0 +1,1 @@
+"""Trace contexts and the export of spans by OpenTelemetry."""

@@ -1,0 +1,1 @@
+"""Why calls to an address fail, in sentences for users and logs."""

@@ -1,0 +1,1 @@
+"""The bytes of messages: the wire format, and the bounds that are checked before parsing."""

@@ -1,0 +1,1 @@
+"""Who calls, and the proof: TLS, tokens and the gate of each listener."""

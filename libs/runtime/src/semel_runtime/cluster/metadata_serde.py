@@ -1,0 +1,284 @@
+"""The cluster's metadata as protobuf: on the wire and in journals."""
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from semel.common.journal.v1 import cluster_pb2 as journal
+from semel.coordinator.v1 import cluster_pb2 as wire
+from semel_common.wire.messages.request_bounds import FOLDER_LENGTH_MAX
+from semel_runtime.access.access_serde import (
+    acl_from_journal,
+    acl_to_journal,
+    acls_from_wire,
+    quota_from_journal,
+    quota_to_journal,
+    quotas_from_wire,
+)
+from semel_runtime.cluster.metadata_image import (
+    ClusterImage,
+    Instance,
+    InternalPartition,
+    Layout,
+    Listener,
+    PartitionLeader,
+    ServiceRole,
+    Topic,
+)
+from semel_runtime.journal.contract import DiskShortage
+
+T = TypeVar("T", wire.Topic, journal.TopicImage)
+
+
+class ImageReader:
+    """Reads images one after the other: a topic that is as it was is the same object.
+
+    So a topic is read once and not with each image, and what follows the images needs to look at
+    nothing but the topics that have changed.
+    """
+
+    def __init__(self) -> None:
+        """Start without topics."""
+        self._topics: dict[bytes, Topic] = {}
+
+    def from_wire(self, response: wire.MetadataResponse) -> ClusterImage:
+        """Read the answer to a request with all_topics, all_listeners and access_rules."""
+        return _image_from_wire(response, self._read(response.topics, _topic_from_wire))
+
+    def from_journal(self, image: journal.ClusterImage) -> ClusterImage:
+        """Read an image from the journal."""
+        return _image_from_journal(image, self._read(image.topics, topic_from_journal))
+
+    def _read(self, messages: Iterable[T], read: Callable[[T], Topic]) -> tuple[Topic, ...]:
+        known = self._topics
+        self._topics = {}
+        for message in messages:
+            written = message.SerializeToString(deterministic=True)
+            self._topics[written] = known.get(written) or read(message)
+        return tuple(self._topics.values())
+
+
+def image_from_wire(response: wire.MetadataResponse) -> ClusterImage:
+    """Read one answer to a Metadata request, as ``ImageReader.from_wire`` does."""
+    return ImageReader().from_wire(response)
+
+
+def _image_from_wire(response: wire.MetadataResponse, topics: tuple[Topic, ...]) -> ClusterImage:
+    return ClusterImage(
+        cluster_id=response.cluster_id,
+        version=response.version,
+        layout=layout_from_wire(response.layout),
+        instances=tuple(_instance_from_wire(instance) for instance in response.instances),
+        topics=topics,
+        acls=acls_from_wire(response.acls),
+        client_quotas=quotas_from_wire(response.client_quotas),
+        internal_partitions=tuple(map(_internal_from_wire, response.internal_partitions)),
+    )
+
+
+def layout_from_wire(layout: wire.ClusterLayout) -> Layout:
+    """Read a layout."""
+    return Layout(
+        transaction_log_partitions=layout.transaction_log_partitions,
+        coordinators=layout.coordinators,
+        group_partitions=layout.group_partitions,
+        group_coordinators=layout.group_coordinators,
+    )
+
+
+def layout_to_wire(layout: Layout) -> wire.ClusterLayout:
+    """Write a layout."""
+    return wire.ClusterLayout(
+        transaction_log_partitions=layout.transaction_log_partitions,
+        coordinators=layout.coordinators,
+        group_partitions=layout.group_partitions,
+        group_coordinators=layout.group_coordinators,
+    )
+
+
+def listeners_from_wire(listeners: list[wire.AdvertisedListener]) -> tuple[Listener, ...]:
+    """Read advertised listeners."""
+    return tuple(
+        Listener(name=listener.name, host=listener.host, port=listener.port)
+        for listener in listeners
+    )
+
+
+def listeners_to_wire(listeners: tuple[Listener, ...]) -> list[wire.AdvertisedListener]:
+    """Write advertised listeners."""
+    return [
+        wire.AdvertisedListener(name=listener.name, host=listener.host, port=listener.port)
+        for listener in listeners
+    ]
+
+
+def shortage_to_wire(shortage: DiskShortage) -> wire.DiskShortage:
+    """Write how little space a disk has."""
+    return wire.DiskShortage(
+        folder=shortage.folder[:FOLDER_LENGTH_MAX],
+        free_bytes=max(0, shortage.free_bytes),
+        reserve_bytes=shortage.reserve_bytes,
+    )
+
+
+def partitions_to_wire(topic: Topic) -> list[wire.Partition]:
+    """Write the partitions of a topic."""
+    return [_leader_to_wire(index, each) for index, each in enumerate(topic.partitions)]
+
+
+def internal_to_wire(internal: InternalPartition) -> wire.InternalPartition:
+    """Write a partition of groups or of the transaction log."""
+    return wire.InternalPartition(
+        topic=internal.topic, partition=_leader_to_wire(internal.partition, internal.leader)
+    )
+
+
+def image_to_journal(image: ClusterImage) -> journal.ClusterImage:
+    """Write an image for the journal."""
+    return journal.ClusterImage(
+        cluster_id=image.cluster_id,
+        version=image.version,
+        transaction_log_partitions=image.layout.transaction_log_partitions,
+        coordinators=image.layout.coordinators,
+        group_partitions=image.layout.group_partitions,
+        group_coordinators=image.layout.group_coordinators,
+        instances=[instance_to_journal(instance) for instance in image.instances],
+        topics=[topic_to_journal(topic) for topic in image.topics],
+        acls=[acl_to_journal(acl) for acl in image.acls],
+        client_quotas=[quota_to_journal(client_quota) for client_quota in image.client_quotas],
+        internal_partitions=map(internal_to_journal, image.internal_partitions),
+    )
+
+
+def _image_from_journal(image: journal.ClusterImage, topics: tuple[Topic, ...]) -> ClusterImage:
+    return ClusterImage(
+        cluster_id=image.cluster_id,
+        version=image.version,
+        layout=Layout(
+            transaction_log_partitions=image.transaction_log_partitions,
+            coordinators=image.coordinators,
+            group_partitions=image.group_partitions,
+            group_coordinators=image.group_coordinators,
+        ),
+        instances=tuple(instance_from_journal(instance) for instance in image.instances),
+        topics=topics,
+        acls=tuple(acl_from_journal(acl) for acl in image.acls),
+        client_quotas=tuple(
+            quota_from_journal(client_quota) for client_quota in image.client_quotas
+        ),
+        internal_partitions=tuple(map(internal_from_journal, image.internal_partitions)),
+    )
+
+
+def internal_to_journal(internal: InternalPartition) -> journal.InternalPartitionImage:
+    """Write a partition of groups or of the transaction log for the journal."""
+    return journal.InternalPartitionImage(
+        topic=internal.topic,
+        partition=internal.partition,
+        leader_id=internal.leader.leader_id,
+        leader_epoch=internal.leader.leader_epoch,
+        moving_to=internal.leader.moving_to,
+    )
+
+
+def internal_from_journal(internal: journal.InternalPartitionImage) -> InternalPartition:
+    """Read a partition of groups or of the transaction log from the journal."""
+    return InternalPartition(
+        topic=internal.topic, partition=internal.partition, leader=_leader(internal)
+    )
+
+
+def instance_to_journal(instance: Instance) -> journal.InstanceImage:
+    """Write an instance for the journal."""
+    return journal.InstanceImage(
+        role=instance.role.value,
+        instance_id=instance.instance_id,
+        listeners=[
+            journal.ListenerImage(name=listener.name, host=listener.host, port=listener.port)
+            for listener in instance.listeners
+        ],
+        decommissioned=instance.decommissioned,
+    )
+
+
+def instance_from_journal(instance: journal.InstanceImage) -> Instance:
+    """Read an instance from the journal."""
+    return Instance(
+        role=ServiceRole(instance.role),
+        instance_id=instance.instance_id,
+        listeners=tuple(
+            Listener(name=listener.name, host=listener.host, port=listener.port)
+            for listener in instance.listeners
+        ),
+        decommissioned=instance.decommissioned,
+    )
+
+
+def topic_to_journal(topic: Topic) -> journal.TopicImage:
+    """Write a topic for the journal."""
+    return journal.TopicImage(
+        topic_id=topic.topic_id,
+        name=topic.name,
+        leader_ids=[partition.leader_id for partition in topic.partitions],
+        leader_epochs=[partition.leader_epoch for partition in topic.partitions],
+        configs=dict(topic.configs),
+        moving_to={
+            index: each.moving_to
+            for index, each in enumerate(topic.partitions)
+            if each.moving_to is not None
+        },
+    )
+
+
+def topic_from_journal(topic: journal.TopicImage) -> Topic:
+    """Read a topic from the journal."""
+    leaders = zip(topic.leader_ids, topic.leader_epochs, strict=True)
+    return Topic(
+        topic_id=topic.topic_id,
+        name=topic.name,
+        partitions=tuple(
+            PartitionLeader(leader_id, epoch, topic.moving_to.get(index))
+            for index, (leader_id, epoch) in enumerate(leaders)
+        ),
+        configs=tuple(sorted(topic.configs.items())),
+    )
+
+
+def _instance_from_wire(instance: wire.Instance) -> Instance:
+    return Instance(
+        role=ServiceRole(instance.role),
+        instance_id=instance.instance_id,
+        listeners=listeners_from_wire(list(instance.listeners)),
+        decommissioned=instance.decommissioned,
+    )
+
+
+def _topic_from_wire(topic: wire.Topic) -> Topic:
+    ordered = sorted(topic.partitions, key=lambda each: each.index)
+    return Topic(
+        topic_id=topic.topic_id,
+        name=topic.name,
+        partitions=tuple(map(_leader, ordered)),
+        configs=tuple(sorted(topic.configs.items())),
+    )
+
+
+def _internal_from_wire(internal: wire.InternalPartition) -> InternalPartition:
+    return InternalPartition(
+        topic=internal.topic,
+        partition=internal.partition.index,
+        leader=_leader(internal.partition),
+    )
+
+
+def _leader_to_wire(index: int, leader: PartitionLeader) -> wire.Partition:
+    return wire.Partition(
+        index=index,
+        leader_id=leader.leader_id,
+        leader_epoch=leader.leader_epoch,
+        moving_to=leader.moving_to,
+    )
+
+
+def _leader(partition: wire.Partition | journal.InternalPartitionImage) -> PartitionLeader:
+    moving_to = partition.moving_to if partition.HasField("moving_to") else None
+    return PartitionLeader(partition.leader_id, partition.leader_epoch, moving_to)

@@ -1,0 +1,261 @@
+"""What the admin client does for operators: open transactions, aborts, fences, producers."""
+
+from collections.abc import Iterable
+from functools import partial
+
+from aiosemel._cluster.metadata import BROKER, COORDINATOR, GROUP_COORDINATOR
+from aiosemel._cluster.pages import pages
+from aiosemel._cluster.retry import Deadline
+from aiosemel._cluster.routes import Cluster, Route
+from aiosemel._cluster.transaction_calls import get_outcome, topic_names
+from aiosemel.errors import InvalidRequestError, RefreshRetriableError, RetriableError, SemelError
+from aiosemel.types.offsets import TopicPartition
+from aiosemel.types.open_transactions import (
+    AbortedByOperator,
+    FencedByOperator,
+    OpenEpoch,
+    OpenTransaction,
+    OpenTransactions,
+    PartitionProducers,
+    ProducerDescription,
+)
+from aiosemel.types.transaction_outcomes import TransactionOutcomeDescription
+from semel.broker.v1 import producers_pb2 as producers
+from semel.common.v1 import participants_pb2 as participants
+from semel.coordinator.v1 import cluster_pb2 as cluster
+from semel.coordinator.v1 import outcomes_pb2 as outcomes
+from semel_common import ids
+from semel_common.wire import methods, status
+
+_PAGE_MAX = 10_000
+"""The most open transactions that one answer may be asked for."""
+_ROLE_NAMES = {BROKER: "broker", GROUP_COORDINATOR: "group-coordinator"}
+
+
+class OperatorCalls:
+    """Asks and acts with one deadline for everything."""
+
+    def __init__(self, cluster_: Cluster, deadline: Deadline) -> None:
+        self._cluster = cluster_
+        self._deadline = deadline
+
+    # -- open transactions -----------------------------------------------------------------------
+
+    async def open_transactions(self, *, longer_than_ms: int, limit: int) -> OpenTransactions:
+        """See ``Operators.list_open_transactions``."""
+        found: list[participants.OpenTransaction] = []
+        unreachable: list[str] = []
+        truncated = False
+        for name, route in await self._participants():
+            try:
+                listed, there_is_more = await self._open_at(route, longer_than_ms, limit)
+            except RetriableError as error:
+                unreachable.append(f"{name}: {error.message}")
+                continue
+            found += listed
+            truncated = truncated or there_is_more
+        found.sort(key=lambda each: (each.start_time_ms, each.producer_id, each.producer_epoch))
+        return OpenTransactions(
+            transactions=tuple(await self._described(found[: limit or None])),
+            truncated=truncated or bool(limit and len(found) > limit),
+            unreachable=tuple(unreachable),
+        )
+
+    async def _participants(self) -> list[tuple[str, Route]]:
+        """Return the instances to ask: a decommissioned, empty one may be gone for good."""
+        await self._cluster.refresh(self._deadline)
+        described = await self._cluster.call(
+            self._cluster.any_coordinator(),
+            methods.DESCRIBE_CLUSTER,
+            cluster.DescribeClusterRequest(),
+            deadline=self._deadline,
+        )
+        instances = sorted(
+            (instance.instance.role, instance.instance.instance_id)
+            for instance in described.instances
+            if instance.leader_partitions or not instance.instance.decommissioned
+        )
+        return [
+            (f"{_ROLE_NAMES[role]}-{number}", partial(self._cluster.address_of, role, number))
+            for role, number in instances
+            if role != COORDINATOR
+        ]
+
+    async def _open_at(
+        self, route: Route, longer_than_ms: int, limit: int
+    ) -> tuple[list[participants.OpenTransaction], bool]:
+        """Return open transactions of an instance, ``limit`` or more, and if there are others.
+
+        Each page is asked for once: an instance that is away is an answer, too.
+        """
+
+        async def ask(token: str) -> participants.ListOpenTransactionsResponse:
+            request = participants.ListOpenTransactionsRequest(
+                open_longer_than_ms=longer_than_ms,
+                limit=min(limit, _PAGE_MAX),
+                page_token=token,
+            )
+            method = methods.LIST_OPEN_TRANSACTIONS
+            return await self._cluster.attempt(route, method, request, deadline=self._deadline)
+
+        found: list[participants.OpenTransaction] = []
+        there_is_more = False
+        async for page in pages(ask):
+            found += page.transactions
+            if page.truncated and limit and len(found) >= limit:
+                return found, True
+            there_is_more = page.truncated and not page.next_page_token  # An older instance.
+        return found, there_is_more
+
+    async def _described(
+        self, found: Iterable[participants.OpenTransaction]
+    ) -> list[OpenTransaction]:
+        listed = list(found)
+        names = await self._topic_names(listed)
+        known: dict[tuple[int, int], TransactionOutcomeDescription | SemelError] = {}
+        for entry in listed:
+            key = (entry.producer_id, entry.producer_epoch)
+            if key not in known:
+                known[key] = await self._outcome(*key)
+        return [
+            _open(entry, names, known[entry.producer_id, entry.producer_epoch]) for entry in listed
+        ]
+
+    async def _outcome(
+        self, producer_id: int, producer_epoch: int
+    ) -> TransactionOutcomeDescription | SemelError:
+        try:
+            return await get_outcome(
+                self._cluster,
+                transactional_id=None,
+                producer_id=producer_id,
+                producer_epoch=producer_epoch,
+                deadline=self._deadline,
+            )
+        except (RetriableError, InvalidRequestError) as error:
+            return error
+
+    async def _topic_names(self, found: Iterable[participants.OpenTransaction]) -> dict[str, str]:
+        topic_ids = {each.participant.topic_partition.topic_id for each in found} - {""}
+        return await topic_names(self._cluster, topic_ids, self._deadline)
+
+    # -- acting ---------------------------------------------------------------------------------
+
+    async def abort(self, request: outcomes.AbortTransactionRequest) -> AbortedByOperator:
+        """See ``Operators.abort_transaction``."""
+        response = await self._cluster.call(
+            self._cluster.coordinator_of(request.transactional_id),
+            methods.ABORT_TRANSACTION,
+            request,
+            deadline=self._deadline,
+        )
+        return AbortedByOperator(
+            participants=response.participants,
+            already_aborted=response.already_aborted,
+            dry_run=request.dry_run,
+        )
+
+    async def fence(self, request: outcomes.FenceProducerRequest) -> FencedByOperator:
+        """See ``Operators.fence_producer``."""
+        response = await self._cluster.call(
+            self._cluster.coordinator_of(request.transactional_id),
+            methods.FENCE_PRODUCER,
+            request,
+            deadline=self._deadline,
+        )
+        return FencedByOperator(
+            producer_id=response.producer_id,
+            fenced_epoch=response.fenced_epoch,
+            participants=response.participants,
+            dry_run=request.dry_run,
+        )
+
+    # -- producers ------------------------------------------------------------------------------
+
+    async def producers_of(
+        self, partition: TopicPartition, limit: int | None
+    ) -> PartitionProducers:
+        """See ``Operators.describe_producers``."""
+        topic = await self._cluster.topic(partition.topic, self._deadline)
+        named = participants.TopicPartition(topic_id=topic.topic_id, partition=partition.partition)
+        route = self._cluster.leader_of(ids.TopicPartition(topic.topic_id, partition.partition))
+
+        async def ask(token: str) -> producers.DescribeProducersResponse:
+            request = producers.DescribeProducersRequest(
+                partitions=[named], limit=limit or 0, paged=limit is None, page_token=token
+            )
+            return await self._described_producers(route, request)
+
+        found: list[ProducerDescription] = []
+        described = producers.PartitionProducers()
+        async for page in pages(ask):
+            (described,) = page.partitions
+            found += map(_producer, described.producers)
+        return PartitionProducers(
+            partition=partition,
+            high_watermark=described.high_watermark,
+            last_stable_offset=described.last_stable_offset,
+            producers=tuple(found),
+            producer_count=described.producer_count,
+        )
+
+    async def _described_producers(
+        self, route: Route, request: producers.DescribeProducersRequest
+    ) -> producers.DescribeProducersResponse:
+        """Ask until the partition is described, or refused for good."""
+        response = producers.DescribeProducersResponse()
+
+        async def attempt() -> None:
+            nonlocal response
+            response = await self._cluster.call(
+                route, methods.DESCRIBE_PRODUCERS, request, deadline=self._deadline
+            )
+            (described,) = response.partitions
+            if described.HasField("error"):
+                error = status.from_value(described.error)
+                if isinstance(error, RefreshRetriableError):
+                    await self._cluster.refresh(self._deadline)
+                raise error
+
+        await self._cluster.insist(attempt, deadline=self._deadline)
+        return response
+
+
+def _open(
+    found: participants.OpenTransaction,
+    names: dict[str, str],
+    known: TransactionOutcomeDescription | SemelError,
+) -> OpenTransaction:
+    is_group = found.participant.HasField("group_id")
+    place = found.participant.topic_partition
+    name = names.get(place.topic_id, place.topic_id)
+    return OpenTransaction(
+        partition=None if is_group else TopicPartition(name, place.partition),
+        group_id=found.participant.group_id if is_group else None,
+        producer_id=found.producer_id,
+        producer_epoch=found.producer_epoch,
+        start_time_ms=found.start_time_ms,
+        age_ms=found.age_ms,
+        first_offset=None if is_group else found.first_offset,
+        known=None if isinstance(known, SemelError) else known,
+        problem=known.message if isinstance(known, SemelError) else "",
+    )
+
+
+def _producer(answer: producers.ProducerDescription) -> ProducerDescription:
+    return ProducerDescription(
+        producer_id=answer.producer_id,
+        producer_epoch=answer.producer_epoch if answer.producer_epoch >= 0 else None,
+        last_sequence=answer.last_sequence if answer.last_sequence >= 0 else None,
+        last_timestamp_ms=answer.last_timestamp_ms,
+        fence=answer.fence,
+        open_transactions=tuple(
+            OpenEpoch(
+                producer_epoch=open_transaction.producer_epoch,
+                first_offset=open_transaction.first_offset,
+                start_time_ms=open_transaction.start_time_ms,
+                age_ms=open_transaction.age_ms,
+            )
+            for open_transaction in answer.open_transactions
+        ),
+    )

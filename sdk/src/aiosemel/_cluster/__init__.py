@@ -1,0 +1,1 @@
+"""Calls to the cluster: metadata, routes, retries and throttling."""

@@ -1,0 +1,1 @@
+"""Joint transactions: one decision for the records of many processes."""

@@ -1,0 +1,1 @@
+"""Records become batches: partitioning, sizes, sequences. ``accumulator`` is a pure machine."""

@@ -1,0 +1,78 @@
+"""What a refusal says of a batch: whether it may be stored, and whether it needs another epoch."""
+
+from aiosemel._cluster.last_error import with_last_error
+from aiosemel._producer.batching.batch import Batch, PartitionBatches
+from aiosemel.errors import (
+    BaseOffsetMismatchError,
+    FencedLeaderEpochError,
+    InvalidProducerTokenError,
+    InvalidRequestError,
+    NotLeaderOrFollowerError,
+    OutOfOrderSequenceNumberError,
+    RequestTimedOutError,
+    SemelError,
+    ThrottlingQuotaExceededError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
+from semel_common.untrusted_text import natural_number
+
+NOT_STORED = (
+    BaseOffsetMismatchError,
+    FencedLeaderEpochError,
+    InvalidProducerTokenError,
+    InvalidRequestError,
+    NotLeaderOrFollowerError,
+    OutOfOrderSequenceNumberError,
+    ThrottlingQuotaExceededError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
+"""Errors after which a broker has not stored a batch. After any other it may have."""
+
+
+def needs_epoch(
+    partition: PartitionBatches,
+    batch: Batch,
+    error: OutOfOrderSequenceNumberError,
+    *,
+    age_ms: float,
+) -> bool:
+    """Whether a batch outside of transactions, and all behind it, need a new epoch.
+
+    Not if the broker has stored another batch under its sequence: two producers have one id.
+    ``age_ms`` is the age of the batch, so no attempt of it is older.
+    """
+    return (
+        batch is partition.in_flight[0]
+        and batch.base_sequence > 0
+        and (not batch.is_uncertain or _is_known_to_be_lost(error, age_ms))
+        and "known_crc32c" not in error.details
+    )
+
+
+def _is_known_to_be_lost(error: OutOfOrderSequenceNumberError, age_ms: float) -> bool:
+    """Whether no attempt was stored: a broker that had stored one would still know the producer.
+
+    Brokers measure by the clock on the wall, so only half of their time counts.
+    """
+    remembered_ms = natural_number(error.details.get("producer_id_expiration_ms", ""))
+    return remembered_ms is not None and age_ms < remembered_ms / 2
+
+
+def is_missing_for_good(partition: PartitionBatches, batch: Batch, error: SemelError) -> bool:
+    """Whether the batches behind a batch that is given up are never stored in its epoch."""
+    is_first = batch.was_drained and batch is partition.in_flight[0]
+    return is_first and isinstance(error, NOT_STORED) and not batch.is_uncertain
+
+
+def not_in_time(batch: Batch, timeout_ms: int, trouble: str) -> RequestTimedOutError:
+    """Return the error of a batch that was not acknowledged in time.
+
+    ``trouble`` ends its text if the batch has no error of its own.
+    """
+    sent = f"sent {batch.attempts} times" if batch.attempts else "never sent"
+    return RequestTimedOutError(
+        f"{batch.record_count} records for partition {batch.topic_partition.partition} were not "
+        f"acknowledged in {timeout_ms} ms, {sent}{with_last_error(batch.trouble) or trouble}"
+    )

@@ -1,0 +1,1 @@
+"""Batches go to brokers: requests, answers and refusals."""

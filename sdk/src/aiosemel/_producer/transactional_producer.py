@@ -1,0 +1,285 @@
+"""The producer with transactions: records and offsets become visible together, or not at all."""
+
+from collections.abc import Mapping, Sequence
+from typing import Self
+
+from aiosemel._producer.batching.columns import checked
+from aiosemel._producer.batching.conditional_append import ConditionalAppend
+from aiosemel._producer.batching.deliveries import (
+    ColumnsDelivery,
+    ColumnsMetadata,
+    Delivery,
+    RecordMetadata,
+)
+from aiosemel._producer.batching.record_sizes import Headers
+from aiosemel._producer.transaction_block import Transaction
+from aiosemel._producer.transactions.transaction_driver import Transactions
+from aiosemel._shared.context import Context
+from aiosemel._shared.value_checks import check_name
+from aiosemel.errors import ClosedError, InvalidConfigError
+from aiosemel.options.client_options import ProducerOptions
+from aiosemel.types.encoded_column import EncodedColumn
+from aiosemel.types.offsets import ConsumerGroupMetadata, OffsetAndMetadata, PartitionKey
+from aiosemel.types.prepared_transaction import PreparedTransactionId
+
+
+class TransactionalProducer:
+    """Sends records in transactions. Made by ``SemelClient.transactional_producer``.
+
+    ::
+
+        await producer.init_transactions()
+        async with producer.transaction() as txn:
+            await txn.send("payments", b"42", key=b"alice")
+            await txn.send_offsets(offsets, consumer.group_metadata())
+
+    There is one transaction at a time for each producer; tasks that run at the same time share a
+    pool, ``SemelClient.transactions``.
+
+    The calls, one by one and by Kafka's rules, are ``init_transactions`` once, then again and again
+    ``begin_transaction``, sends, and ``commit`` or ``abort``. A call out of order raises
+    IllegalStateError, which names the state; it changes nothing. After an
+    AbortableTransactionError, call ``abort``; after an ApplicationRecoverableError, such as
+    ProducerFencedError, close this producer and make another.
+    """
+
+    def __init__(self, context: Context, options: ProducerOptions, transactional_id: str) -> None:
+        check_name("transactional_id", transactional_id, InvalidConfigError)
+        self._context = context
+        self._transactions = Transactions(context, options, transactional_id)
+        self._closed = False
+
+    @property
+    def transactional_id(self) -> str:
+        """The id under which this producer's transactions stand."""
+        return self._transactions.transactional_id
+
+    async def init_transactions(
+        self, *, wait_until_visible: bool = True, keep_prepared: bool = False
+    ) -> tuple[PreparedTransactionId, ...]:
+        """Take over the transactional id: fence its older producers, abort what they left open.
+
+        Partitions may still store what an older producer sends, until this one sends there. Nothing
+        of it ever becomes visible, and the older producer's commit is refused.
+        Also waits until readers see how the earlier transactions ended: all that has committed
+        under this id. Behind what a producer had sent just before it was killed, and not registered
+        (``registration_delay_ms``), they wait until that partition has asked, some 10 s. With
+        ``wait_until_visible=False`` it does not, which is enough for who restores only offsets.
+        With ``keep_prepared=True``, transactions that were prepared stay so, and are returned, the
+        oldest first: complete each as the outside system says. Without it they abort.
+        After RequestTimedOutError, or when it was cancelled, call it again. Any other error is
+        final.
+        """
+        self._check_open()
+        return await self._transactions.init_transactions(
+            wait_until_visible=wait_until_visible, keep_prepared=keep_prepared
+        )
+
+    async def begin_transaction(self) -> None:
+        """Begin a transaction. Sends nothing yet.
+
+        An abort that is not answered yet is sent again first. Raises RequestTimedOutError if no
+        answer comes in ``max_block_ms``: then call it again.
+        """
+        self._check_open()
+        await self._transactions.begin_transaction()
+
+    def transaction(self, *, wait_until_visible: bool = False) -> Transaction:
+        """Return a transaction for ``async with``: commits at the end, aborts at an exception."""
+        return Transaction(self._transactions, wait_until_visible=wait_until_visible)
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        partition: int | None = None,
+        headers: Headers = (),
+        timestamp_ms: int | None = None,
+    ) -> Delivery:
+        """Take a record of the transaction, and send it soon; as ``Producer.send``.
+
+        ``commit`` waits for it: there is no need to await what is returned. Also raises
+        TransactionAbortableError when an earlier send has failed, and IllegalStateError.
+        """
+        self._check_open()
+        return await self._transactions.send(topic, value, key, partition, headers, timestamp_ms)
+
+    async def send_and_wait(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        partition: int | None = None,
+        headers: Headers = (),
+        timestamp_ms: int | None = None,
+    ) -> RecordMetadata:
+        """Send a record and wait until it is stored, which does not yet make it visible."""
+        self._check_open()
+        return await (
+            await self._transactions.send(topic, value, key, partition, headers, timestamp_ms)
+        )
+
+    async def send_columns(
+        self,
+        topic: str,
+        values: Sequence[bytes | None] | EncodedColumn,
+        *,
+        keys: Sequence[bytes | None] | EncodedColumn | None = None,
+        partition: int | None = None,
+        headers: Sequence[Headers] | None = None,
+        timestamp_ms: int | None = None,
+        timestamps_ms: Sequence[int] | None = None,
+    ) -> ColumnsDelivery:
+        """Take many records at once; as ``Producer.send_columns``.
+
+        ``commit`` commits the offsets that a failed or cancelled call had taken before.
+        """
+        self._check_open()
+        columns = checked(
+            values,
+            keys=keys,
+            headers=headers,
+            timestamp_ms=timestamp_ms,
+            timestamps_ms=timestamps_ms,
+        )
+        return await self._transactions.send_columns(topic, columns, partition)
+
+    async def append(
+        self,
+        topic: str,
+        values: Sequence[bytes | None],
+        *,
+        partition: int,
+        expected_base_offset: int,
+        keys: Sequence[bytes | None] | None = None,
+        headers: Sequence[Headers] | None = None,
+        timestamps_ms: Sequence[int] | None = None,
+    ) -> ColumnsMetadata:
+        """Append records at one offset of a partition, or not at all; as ``Producer.append``.
+
+        After BaseOffsetMismatchError, as after any refused send, the transaction can only be
+        aborted. The marker of a transaction takes an offset as well, behind its records.
+        """
+        self._check_open()
+        append = ConditionalAppend.checked(
+            values,
+            partition=partition,
+            expected_base_offset=expected_base_offset,
+            keys=keys,
+            headers=headers,
+            timestamps_ms=timestamps_ms,
+        )
+        return await self._transactions.append(topic, append)
+
+    async def send_offsets(
+        self,
+        offsets: Mapping[PartitionKey, OffsetAndMetadata | int],
+        group: ConsumerGroupMetadata,
+    ) -> None:
+        """Commit a group's offsets, of the next record to read, as part of the transaction.
+
+        ``group`` is what ``consumer.group_metadata()`` says: a member that has lost its partitions
+        meanwhile is refused, with UnknownMemberIdError, FencedMemberEpochError or
+        StaleMemberEpochError. After any error of the group coordinator, and when it was cancelled,
+        the transaction can only be aborted. Several calls go one after the other.
+        """
+        self._check_open()
+        await self._transactions.send_offsets(offsets, group)
+
+    async def flush(self) -> None:
+        """Wait until all that was sent so far is stored, or given up. ``commit`` does it too.
+
+        Returns at once when the transaction can only be aborted.
+        """
+        self._check_open()
+        await self._transactions.flush()
+
+    async def commit(self, *, wait_until_visible: bool = False) -> None:
+        """Commit the transaction: it is durable, and decided, when this returns.
+
+        Readers see it within milliseconds; with ``wait_until_visible=True``, at once. Where others
+        have older transactions open in a partition, readers wait for these in any case.
+
+        Raises TransactionAbortedError if it did not commit and never will: call ``abort`` then, or,
+        if its ``__cause__`` is an ApplicationRecoverableError, close this producer. Raises
+        TransactionOutcomeUnknownError if no coordinator answered: await its ``resolve()``, or call
+        ``commit`` again. Raises RequestTimedOutError if some records were not acknowledged in
+        ``max_block_ms``, and so no commit was sent: call ``commit`` again, or ``abort``.
+
+        Cancelled before the commit was sent, it aborts in the background. Cancelled after that, it
+        goes on for ``cancelled_commit_grace_ms`` to learn the outcome, and raises
+        TransactionOutcomeUnknownError without.
+        """
+        self._check_open()
+        await self._transactions.commit(wait_until_visible=wait_until_visible)
+
+    async def prepare(self) -> PreparedTransactionId:
+        """Prepare the transaction: from here on it can be committed, and never times out.
+
+        For two-phase commit with a system outside, such as a database: store what is returned
+        there, in the same transaction as what belongs to it; then ``complete_prepared``. The
+        producer may begin its next transaction at once.
+
+        Raises TransactionAbortedError if it is not prepared and never will be: then as ``commit``.
+        Raises RequestTimedOutError if it may be prepared or not: call ``prepare`` again, or
+        ``abort``. Any other error is final. Cancelled, it aborts in the background.
+        """
+        self._check_open()
+        return await self._transactions.prepare()
+
+    async def complete_prepared(
+        self, prepared: PreparedTransactionId, *, commit: bool, wait_until_visible: bool = False
+    ) -> None:
+        """Commit or abort a transaction that was prepared under this transactional id.
+
+        By this producer, or by one before it. May be called again, and at any time after
+        ``init_transactions``. The decision is durable when this returns; with
+        ``wait_until_visible=True``, readers see it.
+
+        Raises ProducerFencedError if another producer has taken over, which has to complete it.
+        Raises InvalidTxnStateError if it has ended otherwise; ``details["outcome"]`` says how. An
+        outcome that is older than 256 transactions of this id is not known any more.
+        """
+        self._check_open()
+        await self._transactions.complete_prepared(
+            prepared, commit=commit, wait_until_visible=wait_until_visible
+        )
+
+    async def abort(self) -> None:
+        """Abort the transaction: none of it ever becomes visible.
+
+        After RequestTimedOutError, call it again, or begin the next transaction, which does the
+        same. Any other error is final. Cancelled, it goes on in the background.
+        """
+        self._check_open()
+        await self._transactions.abort()
+
+    async def close(self) -> None:
+        """Abort an open transaction, and stop. May be called twice.
+
+        A block that is still open raises TransactionAbortedError at its end.
+        """
+        self._context.cluster.home.check()
+        self._closed = True
+        try:
+            await self._transactions.close(_closed())
+        finally:
+            self._context.forget(self)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def _check_open(self) -> None:
+        self._context.cluster.home.check()
+        if self._closed:
+            raise _closed()
+
+
+def _closed() -> ClosedError:
+    return ClosedError("the producer is closed")

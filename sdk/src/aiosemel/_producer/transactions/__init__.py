@@ -1,0 +1,1 @@
+"""Transactions of a producer. ``transaction_manager`` is a pure machine."""

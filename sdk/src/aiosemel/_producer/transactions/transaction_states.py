@@ -1,0 +1,145 @@
+"""The states of a transactional producer, and every legal step between them, as data.
+
+``transaction_manager`` explains the steps. The words are Kafka's, except for preparing: Kafka's
+producer stays PREPARED until it completes (KIP-939), and this one may begin its next transaction.
+"""
+
+from enum import Enum, StrEnum, auto
+
+from aiosemel.errors import IllegalStateError
+
+
+class State(StrEnum):
+    """Where a transactional producer stands; Kafka's names."""
+
+    UNINITIALIZED = "UNINITIALIZED"
+    INITIALIZING = "INITIALIZING"
+    READY = "READY"
+    IN_TRANSACTION = "IN_TRANSACTION"
+    PREPARING_TRANSACTION = "PREPARING_TRANSACTION"
+    COMMITTING_TRANSACTION = "COMMITTING_TRANSACTION"
+    ABORTING_TRANSACTION = "ABORTING_TRANSACTION"
+    ABORTABLE_ERROR = "ABORTABLE_ERROR"
+    FATAL_ERROR = "FATAL_ERROR"
+
+
+class Call(StrEnum):
+    """What the application asks for, by the name of the method."""
+
+    INIT_TRANSACTIONS = "init_transactions"
+    BEGIN_TRANSACTION = "begin_transaction"
+    SEND = "send"
+    SEND_OFFSETS = "send_offsets"
+    COMMIT = "commit"
+    ABORT = "abort"
+    PREPARE = "prepare"
+    COMPLETE_PREPARED = "complete_prepared"
+
+
+class TransactionOutcome(StrEnum):
+    """What became of a transaction, as far as its producer knows."""
+
+    COMMITTED = "COMMITTED"
+    ABORTED = "ABORTED"
+    """It is not committed, and never will be."""
+    PREPARED = "PREPARED"
+    """It can be committed or aborted, and has left this producer's hands."""
+    UNKNOWN = "UNKNOWN"
+    """A commit or a prepare was sent, and not answered."""
+
+
+class Event(Enum):
+    """What the shell reports."""
+
+    INITIALIZED = auto()
+    OUTDATED = auto()
+    """The transactional id may be forgotten soon, or the producer token is refused."""
+    WITHDRAWN = auto()
+    """A commit or a prepare, before its request went out."""
+    ENDED = auto()
+    ABORTABLE = auto()
+    FATAL = auto()
+
+
+_S = State
+
+TRANSITIONS: dict[State, dict[Call | Event, State]] = {
+    _S.UNINITIALIZED: {
+        Call.INIT_TRANSACTIONS: _S.INITIALIZING,
+    },
+    _S.INITIALIZING: {
+        Call.INIT_TRANSACTIONS: _S.INITIALIZING,
+        Event.INITIALIZED: _S.READY,
+        Event.FATAL: _S.FATAL_ERROR,
+    },
+    _S.READY: {
+        Call.COMPLETE_PREPARED: _S.READY,
+        Call.BEGIN_TRANSACTION: _S.IN_TRANSACTION,
+        Event.OUTDATED: _S.UNINITIALIZED,
+    },
+    _S.IN_TRANSACTION: {
+        Call.COMPLETE_PREPARED: _S.IN_TRANSACTION,
+        Call.SEND: _S.IN_TRANSACTION,
+        Call.SEND_OFFSETS: _S.IN_TRANSACTION,
+        Call.PREPARE: _S.PREPARING_TRANSACTION,
+        Call.COMMIT: _S.COMMITTING_TRANSACTION,
+        Call.ABORT: _S.ABORTING_TRANSACTION,
+        Event.ABORTABLE: _S.ABORTABLE_ERROR,
+        Event.FATAL: _S.FATAL_ERROR,
+    },
+    _S.PREPARING_TRANSACTION: {
+        Call.COMPLETE_PREPARED: _S.PREPARING_TRANSACTION,
+        Call.PREPARE: _S.PREPARING_TRANSACTION,
+        Call.ABORT: _S.ABORTING_TRANSACTION,
+        Event.WITHDRAWN: _S.IN_TRANSACTION,
+        Event.ENDED: _S.READY,
+        Event.ABORTABLE: _S.ABORTABLE_ERROR,
+        Event.FATAL: _S.FATAL_ERROR,
+    },
+    _S.COMMITTING_TRANSACTION: {
+        Call.COMPLETE_PREPARED: _S.COMMITTING_TRANSACTION,
+        Call.COMMIT: _S.COMMITTING_TRANSACTION,
+        Event.WITHDRAWN: _S.IN_TRANSACTION,
+        Event.ENDED: _S.READY,
+        Event.ABORTABLE: _S.ABORTABLE_ERROR,
+        Event.FATAL: _S.FATAL_ERROR,
+    },
+    _S.ABORTING_TRANSACTION: {
+        Call.COMPLETE_PREPARED: _S.ABORTING_TRANSACTION,
+        Call.ABORT: _S.ABORTING_TRANSACTION,
+        Event.ENDED: _S.READY,
+        Event.FATAL: _S.FATAL_ERROR,
+    },
+    _S.ABORTABLE_ERROR: {
+        Call.COMPLETE_PREPARED: _S.ABORTABLE_ERROR,
+        Call.ABORT: _S.ABORTING_TRANSACTION,
+    },
+    _S.FATAL_ERROR: {},
+}
+
+_BUSY = {
+    _S.INITIALIZING,
+    _S.IN_TRANSACTION,
+    _S.PREPARING_TRANSACTION,
+    _S.COMMITTING_TRANSACTION,
+}
+_UNANSWERED = "the abort is not answered yet; begin_transaction and abort send it again"
+
+
+def out_of_order(call: Call, state: State, transactional_id: str) -> IllegalStateError:
+    """Return the error of a call that the state does not allow."""
+    message = f"{call} is not possible in state {state}"
+    if state is State.ABORTING_TRANSACTION:
+        message = f"{message}: {_UNANSWERED}"
+    elif call in (Call.INIT_TRANSACTIONS, Call.BEGIN_TRANSACTION) and state in _BUSY:
+        message = f"{message}: {one_at_a_time(transactional_id)}"
+    return IllegalStateError(message, state=state)
+
+
+def one_at_a_time(transactional_id: str) -> str:
+    """Return what a program is told whose tasks use one producer at the same time."""
+    return (
+        f"the producer {transactional_id!r} is in use, and there is one transaction at a time for"
+        " each producer; end that one first, or let tasks that run at the same time share a pool:"
+        " client.transactions(prefix, size=8)"
+    )

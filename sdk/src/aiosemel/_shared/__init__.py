@@ -1,0 +1,1 @@
+"""Parts that producers, consumers and the admin client share."""

@@ -1,0 +1,1 @@
+"""Consume, transform, produce: each input counts once."""

@@ -1,0 +1,1 @@
+"""Options of clients, consumers and pools, with Kafka's names and defaults."""

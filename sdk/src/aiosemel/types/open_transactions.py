@@ -1,0 +1,99 @@
+"""Transactions that stay open, as operators see them, and the results of operators' decisions."""
+
+from dataclasses import dataclass
+
+from aiosemel.types.offsets import TopicPartition
+from aiosemel.types.transaction_outcomes import TransactionOutcomeDescription
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenTransaction:
+    """A transaction without an outcome at one participant, and what its coordinator knows of it."""
+
+    partition: TopicPartition | None
+    """Of a topic that is gone, the name is its id. None: it is a group."""
+    group_id: str | None
+    producer_id: int
+    producer_epoch: int
+    start_time_ms: int
+    """When its first write came, in milliseconds since 1970-01-01 UTC."""
+    age_ms: int
+    """By the clock of the participant."""
+    first_offset: int | None
+    """Of a partition: no committed reader sees anything from here on."""
+    known: TransactionOutcomeDescription | None
+    """None: the coordinator knows no such transaction, or cannot be asked."""
+    problem: str
+    """Why ``known`` is None, or empty."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenTransactions:
+    """The open transactions of the whole cluster, the oldest first."""
+
+    transactions: tuple[OpenTransaction, ...]
+    truncated: bool
+    """Whether an instance has more."""
+    unreachable: tuple[str, ...]
+    """Instances that did not answer, each with why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbortedByOperator:
+    """What an abort did, or would do."""
+
+    participants: int
+    """How many partitions and groups are known to have been written to."""
+    already_aborted: bool
+    dry_run: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FencedByOperator:
+    """Whom a fence hit, or would hit."""
+
+    producer_id: int
+    fenced_epoch: int
+    """Nothing of it or of an older one is ever committed, unless it was."""
+    participants: int
+    """How many partitions and groups are told that a transaction was aborted."""
+    dry_run: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenEpoch:
+    """A transaction of one producer that is open in one partition."""
+
+    producer_epoch: int
+    first_offset: int
+    start_time_ms: int
+    age_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerDescription:
+    """What one partition knows of one producer."""
+
+    producer_id: int
+    producer_epoch: int | None
+    """The highest that has written; None: none is known."""
+    last_sequence: int | None
+    last_timestamp_ms: int
+    """When it was last heard of, in milliseconds since 1970-01-01 UTC."""
+    fence: int
+    """The lowest epoch that may still write."""
+    open_transactions: tuple[OpenEpoch, ...]
+    """The oldest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionProducers:
+    """One partition, and its producers."""
+
+    partition: TopicPartition
+    high_watermark: int
+    last_stable_offset: int
+    producers: tuple[ProducerDescription, ...]
+    """Those with open transactions first; the first of all holds the last stable offset."""
+    producer_count: int
+    """How many the partition knows: more may be there than are described."""

@@ -1,0 +1,1 @@
+"""The records of transactions as protobuf."""

@@ -1,0 +1,316 @@
+"""The transaction coordinator's records as protobuf, in the journal.
+
+Fields are assigned one by one to a message that is there already: nothing is built twice.
+"""
+
+from collections.abc import Iterable
+from typing import Literal, assert_never
+
+from semel.coordinator.journal.v1 import transactions_pb2 as journal
+from semel_common.ids import GroupId, Participant, TopicPartition
+from semel_coordinator.transactions.journal import joint_serde as joint
+from semel_coordinator.transactions.journal import moves_serde as moves
+from semel_coordinator.transactions.machine import (
+    AbortReason,
+    CoordinatorEpoch,
+    DecidedTransaction,
+    JointEndsKept,
+    JointId,
+    JointIdExpired,
+    JointKeptAlive,
+    JointPoolGrown,
+    JointPoolShrunk,
+    JointWritersJoined,
+    ParticipantsAdded,
+    PreparedTransaction,
+    Producer,
+    ProducerIdsGiven,
+    TransactionalId,
+    TransactionalIdExpired,
+    TransactionCompleted,
+    TransactionLogForgotten,
+    TransactionLogHandedOver,
+    TransactionLogServed,
+    TransactionLogTakenOver,
+    TransactionsRecord,
+    TransactionState,
+    in_order,
+)
+from semel_coordinator.transactions.machine.state.entities import CompletedEpoch
+from semel_runtime.machine import UnknownRecordError
+
+_REASON_TO_JOURNAL: dict[AbortReason | None, journal.AbortReason.ValueType] = {
+    None: journal.ABORT_REASON_UNSPECIFIED,
+    AbortReason.CLIENT: journal.ABORT_REASON_CLIENT,
+    AbortReason.TIMED_OUT: journal.ABORT_REASON_TIMED_OUT,
+    AbortReason.FENCED: journal.ABORT_REASON_FENCED,
+    AbortReason.OPERATOR: journal.ABORT_REASON_OPERATOR,
+}
+_REASON_FROM_JOURNAL = {number: reason for reason, number in _REASON_TO_JOURNAL.items()}
+
+_OUTCOME = {
+    TransactionState.PREPARE_COMMIT: journal.OUTCOME_COMMITTED,
+    TransactionState.PREPARE_ABORT: journal.OUTCOME_ABORTED,
+    TransactionState.COMPLETE_COMMIT: journal.OUTCOME_COMMITTED,
+    TransactionState.COMPLETE_ABORT: journal.OUTCOME_ABORTED,
+}
+_DECIDED_STATE = {
+    journal.OUTCOME_COMMITTED: TransactionState.PREPARE_COMMIT,
+    journal.OUTCOME_ABORTED: TransactionState.PREPARE_ABORT,
+}
+_COMPLETE_STATE = {
+    journal.OUTCOME_COMMITTED: TransactionState.COMPLETE_COMMIT,
+    journal.OUTCOME_ABORTED: TransactionState.COMPLETE_ABORT,
+}
+
+
+def write(record: TransactionsRecord, out: journal.TransactionsRecord) -> None:  # noqa: C901 - a case for each kind
+    """Fill an empty message with a record."""
+    match record:
+        case ParticipantsAdded():
+            _write_participants_added(record, out.participants_added)
+        case DecidedTransaction():
+            _write_decided(record, out.decided_transaction)
+        case PreparedTransaction():
+            _write_prepared(record, out.prepared_transaction)
+        case Producer():
+            _write_producer(record, out.producer)
+        case TransactionCompleted():
+            completed = out.transaction_completed
+            completed.producer_id = record.producer_id
+            completed.producer_epoch = record.producer_epoch
+            completed.outcome = _OUTCOME[record.state]
+        case TransactionalId():
+            _write_transactional_id(record, out.transactional_id)
+        case TransactionalIdExpired():
+            out.transactional_id_expired.transactional_id = record.transactional_id
+            out.transactional_id_expired.producer_id = record.producer_id
+        case ProducerIdsGiven():
+            out.producer_ids_given.partition = record.partition
+            out.producer_ids_given.count = record.count
+            out.producer_ids_given.start = record.start
+        case CoordinatorEpoch():
+            out.coordinator_epoch.partition = record.partition
+            out.coordinator_epoch.coordinator_epoch = record.coordinator_epoch
+        case (
+            JointId()
+            | JointEndsKept()
+            | JointPoolGrown()
+            | JointPoolShrunk()
+            | JointIdExpired()
+            | JointWritersJoined()
+            | JointKeptAlive()
+        ):
+            joint.write(record, out.joint)
+        case (
+            TransactionLogHandedOver()
+            | TransactionLogTakenOver()
+            | TransactionLogServed()
+            | TransactionLogForgotten()
+        ):
+            moves.write(record, out)
+        case _:
+            assert_never(record)
+
+
+def read(message: journal.TransactionsRecord) -> TransactionsRecord:  # noqa: C901 - a case for each kind
+    """Read what `write` of this or any earlier release wrote."""
+    match message.WhichOneof("record"):
+        case "participants_added":
+            return _read_participants_added(message.participants_added)
+        case "decided_transaction":
+            return _read_decided(message.decided_transaction)
+        case "prepared_transaction":
+            return _read_prepared(message.prepared_transaction)
+        case "producer":
+            return _read_producer(message.producer)
+        case "transaction_completed":
+            completed = message.transaction_completed
+            return TransactionCompleted(
+                producer_id=completed.producer_id,
+                producer_epoch=completed.producer_epoch,
+                state=_COMPLETE_STATE[completed.outcome],
+            )
+        case "transactional_id":
+            return _read_transactional_id(message.transactional_id)
+        case "transactional_id_expired" | "producer_ids_given" | "coordinator_epoch" as kind:
+            return _read_counter(kind, message)
+        case "joint":
+            return joint.read(message.joint)
+        case "handed_over" | "taken_over" | "served" | "forgotten" as kind:
+            return moves.read(kind, message)
+        case None:
+            raise UnknownRecordError("a record of a kind that this release does not know")
+        case unreachable:
+            assert_never(unreachable)
+
+
+def _read_counter(
+    kind: Literal["transactional_id_expired", "producer_ids_given", "coordinator_epoch"],
+    message: journal.TransactionsRecord,
+) -> TransactionsRecord:
+    match kind:
+        case "transactional_id_expired":
+            expired = message.transactional_id_expired
+            return TransactionalIdExpired(
+                transactional_id=expired.transactional_id, producer_id=expired.producer_id
+            )
+        case "producer_ids_given":
+            given = message.producer_ids_given
+            return ProducerIdsGiven(partition=given.partition, count=given.count, start=given.start)
+        case "coordinator_epoch":
+            raised = message.coordinator_epoch
+            return CoordinatorEpoch(
+                partition=raised.partition, coordinator_epoch=raised.coordinator_epoch
+            )
+        case unreachable:
+            assert_never(unreachable)
+
+
+def _write_transactional_id(record: TransactionalId, out: journal.TransactionalIdRecord) -> None:
+    out.transactional_id = record.transactional_id
+    out.producer_id = record.producer_id
+    out.timeout_ms = record.timeout_ms
+    out.instance_id = record.instance_id
+    out.init_number = record.init_number
+    out.init_epoch = record.init_epoch
+    out.superseded.extend(record.superseded)
+    out.principal = record.principal
+
+
+def _read_transactional_id(message: journal.TransactionalIdRecord) -> TransactionalId:
+    return TransactionalId(
+        transactional_id=message.transactional_id,
+        producer_id=message.producer_id,
+        timeout_ms=message.timeout_ms,
+        instance_id=message.instance_id,
+        init_number=message.init_number,
+        init_epoch=message.init_epoch,
+        superseded=tuple(message.superseded),
+        principal=message.principal,
+    )
+
+
+def _write_producer(record: Producer, out: journal.ProducerRecord) -> None:
+    out.producer_id = record.producer_id
+    out.transactional_id = record.transactional_id
+    out.producer_epoch = record.producer_epoch
+    out.outcomes = record.outcomes.to_bytes((record.outcomes.bit_length() + 7) // 8, "little")
+    out.outcomes_known = record.outcomes_known
+    out.abort_reason = _REASON_TO_JOURNAL[record.abort_reason]
+    out.last_update_ms = record.last_update_ms
+    out.abort_reasons = record.abort_reasons.to_bytes(
+        (record.abort_reasons.bit_length() + 7) // 8, "little"
+    )
+    out.prepared.extend(record.prepared)
+    for producer_epoch, outcome in record.completed:
+        out.completed.append(producer_epoch)
+        out.completed_outcomes.append(joint.OUTCOMES[outcome])
+
+
+def _read_producer(message: journal.ProducerRecord) -> Producer:
+    return Producer(
+        producer_id=message.producer_id,
+        transactional_id=message.transactional_id,
+        producer_epoch=message.producer_epoch,
+        outcomes=int.from_bytes(message.outcomes, "little"),
+        outcomes_known=message.outcomes_known,
+        abort_reason=_REASON_FROM_JOURNAL[message.abort_reason],
+        last_update_ms=message.last_update_ms,
+        abort_reasons=int.from_bytes(message.abort_reasons, "little"),
+        prepared=tuple(message.prepared),
+        completed=tuple(
+            CompletedEpoch(producer_epoch, joint.OUTCOMES_BACK[outcome])
+            for producer_epoch, outcome in zip(
+                message.completed, message.completed_outcomes, strict=True
+            )
+        ),
+    )
+
+
+def _write_participants_added(
+    record: ParticipantsAdded, out: journal.ParticipantsAddedRecord
+) -> None:
+    out.producer_id = record.producer_id
+    out.producer_epoch = record.producer_epoch
+    out.start_ms = record.start_ms
+    out.traceparent = record.traceparent
+    _write_participants(record.participants, out.participants)
+
+
+def _read_participants_added(message: journal.ParticipantsAddedRecord) -> ParticipantsAdded:
+    return ParticipantsAdded(
+        producer_id=message.producer_id,
+        producer_epoch=message.producer_epoch,
+        start_ms=message.start_ms,
+        traceparent=message.traceparent,
+        participants=tuple(_read_participants(message.participants)),
+    )
+
+
+def _write_decided(record: DecidedTransaction, out: journal.DecidedTransactionRecord) -> None:
+    out.producer_id = record.producer_id
+    out.producer_epoch = record.producer_epoch
+    out.outcome = _OUTCOME[record.state]
+    out.start_ms = record.start_ms
+    _write_participants(record.committing, out.committing)
+    _write_participants(record.aborting, out.aborting)
+    out.reason = _REASON_TO_JOURNAL[record.reason]
+    out.traceparent = record.traceparent
+
+
+def _read_decided(message: journal.DecidedTransactionRecord) -> DecidedTransaction:
+    return DecidedTransaction(
+        producer_id=message.producer_id,
+        producer_epoch=message.producer_epoch,
+        state=_DECIDED_STATE[message.outcome],
+        start_ms=message.start_ms,
+        committing=in_order(_read_participants(message.committing)),
+        aborting=in_order(_read_participants(message.aborting)),
+        reason=_REASON_FROM_JOURNAL[message.reason],
+        traceparent=message.traceparent,
+    )
+
+
+def _write_prepared(record: PreparedTransaction, out: journal.PreparedTransactionRecord) -> None:
+    out.producer_id = record.producer_id
+    out.producer_epoch = record.producer_epoch
+    out.start_ms = record.start_ms
+    out.prepared_ms = record.prepared_ms
+    _write_participants(record.committing, out.committing)
+    _write_participants(record.aborting, out.aborting)
+    out.traceparent = record.traceparent
+
+
+def _read_prepared(message: journal.PreparedTransactionRecord) -> PreparedTransaction:
+    return PreparedTransaction(
+        producer_id=message.producer_id,
+        producer_epoch=message.producer_epoch,
+        start_ms=message.start_ms,
+        prepared_ms=message.prepared_ms,
+        committing=in_order(_read_participants(message.committing)),
+        aborting=in_order(_read_participants(message.aborting)),
+        traceparent=message.traceparent,
+    )
+
+
+def _write_participants(participants: Iterable[Participant], out: journal.ParticipantList) -> None:
+    """Write participants in runs of one topic, or of groups: their order stays."""
+    run: journal.ParticipantRun | None = None
+    run_of = ""
+    for participant in participants:
+        topic_id = "" if isinstance(participant, GroupId) else participant.topic_id
+        if run is None or topic_id != run_of:
+            run, run_of = out.runs.add(topic_id=topic_id), topic_id
+        if isinstance(participant, GroupId):
+            run.group_ids.append(participant.group_id)
+        else:
+            run.partitions.append(participant.partition)
+
+
+def _read_participants(message: journal.ParticipantList) -> Iterable[Participant]:
+    for run in message.runs:
+        for group_id in run.group_ids:
+            yield GroupId(group_id)
+        for partition in run.partitions:
+            yield TopicPartition(run.topic_id, partition)

@@ -1,0 +1,1 @@
+"""Background work of transactions: time-outs and the expiry of ids."""

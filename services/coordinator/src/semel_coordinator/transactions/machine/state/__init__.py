@@ -1,0 +1,1 @@
+"""The state of the transactions machine: entities, records and indexes. Pure."""

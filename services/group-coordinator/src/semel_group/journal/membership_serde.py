@@ -1,0 +1,139 @@
+"""Records of membership as protobuf. Entries are sorted, so that equal records are equal bytes."""
+
+from collections.abc import Iterable
+from typing import assert_never
+
+from semel.group.journal.v1 import membership_pb2 as journal
+from semel.group.journal.v1.journal_pb2 import JournalRecord
+from semel_common.ids import TopicPartition
+from semel_group.machine.records import (
+    ConsumerGroup,
+    GroupDeleted,
+    Member,
+    MemberEpochsGiven,
+    MemberRemoved,
+    MembershipRecord,
+)
+
+
+def membership_to_journal(record: MembershipRecord) -> JournalRecord:
+    """Write one record."""
+    match record:
+        case ConsumerGroup():
+            return JournalRecord(consumer_group=_group_to_journal(record))
+        case Member():
+            return JournalRecord(member=_member_to_journal(record))
+        case MemberRemoved(group_id=group_id, member_id=member_id):
+            removed = journal.MemberRemovedRecord(group_id=group_id, member_id=member_id)
+            return JournalRecord(member_removed=removed)
+        case GroupDeleted(group_id=group_id):
+            return JournalRecord(group_deleted=journal.GroupDeletedRecord(group_id=group_id))
+        case MemberEpochsGiven(group_epoch=group_epoch):
+            given = journal.MemberEpochsGivenRecord(group_epoch=group_epoch)
+            return JournalRecord(member_epochs_given=given)
+        case _:
+            assert_never(record)
+
+
+def membership_from_journal(record: JournalRecord) -> MembershipRecord | None:
+    """Read one record; None if it is not about membership."""
+    match record.WhichOneof("record"):
+        case "consumer_group":
+            return _group_from_journal(record.consumer_group)
+        case "member":
+            return _member_from_journal(record.member)
+        case "member_removed":
+            removed = record.member_removed
+            return MemberRemoved(group_id=removed.group_id, member_id=removed.member_id)
+        case "group_deleted":
+            return GroupDeleted(group_id=record.group_deleted.group_id)
+        case "member_epochs_given":
+            return MemberEpochsGiven(group_epoch=record.member_epochs_given.group_epoch)
+        case _:
+            return None
+
+
+def _group_to_journal(group: ConsumerGroup) -> journal.ConsumerGroupRecord:
+    return journal.ConsumerGroupRecord(
+        group_id=group.group_id,
+        group_epoch=group.group_epoch,
+        assignor=group.assignor,
+        topics=[
+            journal.SubscribedTopic(topic_id=topic_id, partition_count=count)
+            for topic_id, count in sorted(group.topics.items())
+        ],
+        target=[
+            journal.MemberTarget(member_id=member_id, topics=_by_topic(partitions))
+            for member_id, partitions in sorted(group.target.items())
+        ],
+        unsubscribed=[
+            journal.UnsubscribedTopic(topic_id=topic_id, since_ms=since_ms)
+            for topic_id, since_ms in sorted(group.unsubscribed.items())
+        ],
+    )
+
+
+def _group_from_journal(group: journal.ConsumerGroupRecord) -> ConsumerGroup:
+    return ConsumerGroup(
+        group_id=group.group_id,
+        group_epoch=group.group_epoch,
+        assignor=group.assignor,
+        topics={each.topic_id: each.partition_count for each in group.topics},
+        target={
+            member.member_id: frozenset(
+                TopicPartition(topic.topic_id, partition)
+                for topic in member.topics
+                for partition in topic.partitions
+            )
+            for member in group.target
+        },
+        unsubscribed={each.topic_id: each.since_ms for each in group.unsubscribed},
+    )
+
+
+def _by_topic(partitions: Iterable[TopicPartition]) -> list[journal.TopicPartitionList]:
+    topics: dict[str, list[int]] = {}
+    for topic_id, partition in sorted(partitions):
+        topics.setdefault(topic_id, []).append(partition)
+    return [
+        journal.TopicPartitionList(topic_id=topic_id, partitions=numbers)
+        for topic_id, numbers in topics.items()
+    ]
+
+
+def _member_to_journal(member: Member) -> journal.MemberRecord:
+    return journal.MemberRecord(
+        group_id=member.group_id,
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        member_epoch=member.member_epoch,
+        previous_member_epoch=member.previous_member_epoch,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        subscribed_topics=sorted(member.subscribed_topics),
+        server_assignor=member.server_assignor,
+        held=[
+            journal.HeldPartition(
+                topic_id=partition.topic_id,
+                partition=partition.partition,
+                epoch=epoch,
+                revoking=partition in member.revoking,
+            )
+            for partition, epoch in sorted(member.held.items())
+        ],
+    )
+
+
+def _member_from_journal(member: journal.MemberRecord) -> Member:
+    held = {TopicPartition(ticket.topic_id, ticket.partition): ticket for ticket in member.held}
+    return Member(
+        group_id=member.group_id,
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        member_epoch=member.member_epoch,
+        previous_member_epoch=member.previous_member_epoch,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        subscribed_topics=frozenset(member.subscribed_topics),
+        server_assignor=member.server_assignor,
+        held={partition: each.epoch for partition, each in held.items()},
+        revoking=frozenset(partition for partition, each in held.items() if each.revoking),
+    )

@@ -1,0 +1,1 @@
+"""Background work of the group coordinator: sessions, retention, inquiries and lag."""

@@ -1,0 +1,1 @@
+"""Background work of the broker: retention, purge, scrub, inquiries and take-overs."""

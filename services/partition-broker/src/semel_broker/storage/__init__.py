@@ -1,0 +1,1 @@
+"""Stored batches: reading, checking and the tail in memory."""

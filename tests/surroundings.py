@@ -1,0 +1,56 @@
+"""The surroundings of a test run: the environment and the signals of its caller change no test.
+
+Tests and the processes that they start see a home of their own, none of the variables that steer
+Python, proxies, Semel, telemetry, PostgreSQL or a terminal, and the signals of a new session.
+"""
+
+import signal
+from collections.abc import Callable, Mapping, MutableMapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+from types import FrameType
+
+_FORGOTTEN = (
+    "*_PROXY", "PYTHON*", "SEMEL_*", "OTEL_*", "GRPC_*", "PG*", "XDG_*", "LC_*", "LANGUAGE", "TZ",
+    "COLUMNS", "LINES", "TERM", "NO_COLOR", "FORCE_COLOR", "CLICOLOR*", "SSLKEYLOGFILE",
+)  # fmt: skip
+"""The variables, of any case, that a test must not see."""
+
+proxies: dict[str, str] = {}
+"""The caller's, for the tests that download packages."""
+
+_RESTORED_BY_PYTHON = {signal.SIGPIPE, signal.SIGXFSZ}
+"""Python ignores these, and gives child processes the default."""
+
+_HANDLERS: Mapping[int, "Callable[[int, FrameType | None], object] | signal.Handlers"] = {
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGCHLD: signal.SIG_DFL,
+}
+"""In this process, for signals that do more than to end it."""
+
+
+def use_own_environment(environment: MutableMapping[str, str], home: Path) -> None:
+    """Clear the caller's environment variables, and move into an empty home."""
+    caches = environment.get("XDG_CACHE_HOME") or f"{environment.get('HOME', home)}/.cache"
+    for name in list(environment):
+        if any(fnmatchcase(name.upper(), pattern) for pattern in _FORGOTTEN):
+            value = environment.pop(name)
+            if name.upper().endswith("_PROXY"):
+                proxies[name] = value
+    environment.setdefault("UV_CACHE_DIR", f"{caches}/uv")  # Builds need no network with this.
+    # The Makefile says why.
+    environment.update(HOME=str(home), LANG="C.UTF-8", GRPC_ENABLE_FORK_SUPPORT="0")
+
+
+def use_own_signals() -> None:
+    """Stop ignoring signals: child processes inherit what ``nohup`` and background jobs ignore.
+
+    A handler of this process ends with an exec. So the run itself still outlives a hang-up.
+    """
+    for number in signal.valid_signals() - _RESTORED_BY_PYTHON:
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, _HANDLERS.get(number, _ignore))
+
+
+def _ignore(_: int, __: FrameType | None) -> None:
+    """Do nothing."""

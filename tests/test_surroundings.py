@@ -1,0 +1,58 @@
+"""The surroundings of tests: nothing of the caller is left."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from surroundings import use_own_environment
+
+POISON = {
+    "http_proxy": "http://127.0.0.1:1", "GRPC_PROXY": "http://127.0.0.1:1", "no_proxy": "",
+    "PYTHONUNBUFFERED": "1", "PYTHONOPTIMIZE": "2", "SEMEL_BOOTSTRAP": "127.0.0.1:1",
+    "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "PGHOST": "127.0.0.1",
+    "XDG_STATE_HOME": "/nowhere", "LC_ALL": "tr_TR.UTF-8", "COLUMNS": "20", "FORCE_COLOR": "1",
+}  # fmt: skip
+
+CHILD = """
+import signal, subprocess, sys
+import pytest
+from surroundings import use_own_signals
+
+use_own_signals()
+show = "import signal; print([signal.getsignal(n) for n in (1, 2, 3, 15)])"
+subprocess.run([sys.executable, "-c", show], check=True)
+"""
+"""Changes its signals as a run of tests does, and shows those of a process that it starts."""
+
+
+def test_nothing_that_the_caller_has_set_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("surroundings.proxies", {})
+    environment = {**POISON, "PATH": "/bin", "HOME": "/caller"}
+    use_own_environment(environment, Path("/empty"))
+    assert environment == {
+        "PATH": "/bin",
+        "HOME": "/empty",
+        "LANG": "C.UTF-8",
+        "GRPC_ENABLE_FORK_SUPPORT": "0",
+        "UV_CACHE_DIR": "/caller/.cache/uv",
+    }
+
+
+def test_this_run_has_an_empty_home_that_no_other_user_may_read() -> None:
+    home = Path.home()
+    assert home.stat().st_mode & 0o077 == 0
+    assert home.name.startswith("semel-tests-home-")
+    assert not POISON.keys() & os.environ.keys()
+
+
+def test_processes_of_tests_do_not_ignore_what_their_caller_ignores() -> None:
+    ignoring = "trap '' HUP INT QUIT TERM; exec \"$@\""
+    shown = subprocess.run(
+        ["/bin/sh", "-c", ignoring, "sh", sys.executable, "-c", CHILD],
+        capture_output=True, text=True, check=True, cwd=Path(__file__).parent,
+    )  # fmt: skip
+    default = "<Handlers.SIG_DFL: 0>"
+    interrupt = "<built-in function default_int_handler>"
+    assert shown.stdout.strip() == f"[{default}, {interrupt}, {default}, {default}]"
