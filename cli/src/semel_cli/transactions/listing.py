@@ -69,7 +69,7 @@ def list_transactions(
         str | None,
         typer.Option(
             metavar="REGEX",
-            help="What the whole transactional id must match.",
+            help="A pattern in RE2's syntax that the whole transactional id must match.",
             callback=not_empty,
             show_default="any",
         ),

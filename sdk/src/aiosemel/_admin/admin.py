@@ -352,8 +352,8 @@ class Admin:
     ) -> tuple[TransactionListing, ...]:
         """Return the transactional ids of all coordinators, by id, that pass every filter.
 
-        The pattern is a regular expression that the whole id must match. Raises
-        InvalidRequestError for one that is none.
+        The pattern is a regular expression in RE2's syntax that the whole id must match. Raises
+        InvalidRequestError for one that RE2 does not take.
         """
         request = transactions.ListTransactionsRequest(
             states=_numbers(states, _TRANSACTION_STATES),

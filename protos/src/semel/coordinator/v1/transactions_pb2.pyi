@@ -1282,7 +1282,7 @@ class ListTransactionsRequest(_message.Message):
     running_longer_than_ms: _builtins.int
     """Only transactions that have been running longer than this, in milliseconds."""
     transactional_id_pattern: _builtins.str
-    """A regular expression that the whole transactional id must match; empty: all."""
+    """A regular expression in the syntax of RE2 that the whole transactional id must match; empty: all."""
     limit: _builtins.int
     """At most so many entries, all of one id on one page; 0: as many as fit a message."""
     page_token: _builtins.str
