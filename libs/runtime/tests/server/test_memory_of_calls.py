@@ -60,6 +60,13 @@ async def fail(_: Request, __: Call) -> Response:
     raise defect
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _frozen_heap() -> None:
+    """Keep the objects of earlier tests out of this module's many collections."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def _no_garbage_collector() -> Iterator[None]:
     MARKERS.clear()

@@ -132,7 +132,7 @@ BAD_FORM: list[tuple[Message, str]] = [
     ),
     (
         wire.ListTransactionsRequest(transactional_id_pattern="a(b"),
-        r"transactional_id_pattern 'a\(b' cannot be used: a \( without its \)",
+        r"transactional_id_pattern 'a\(b' is not a pattern that RE2 takes: missing \)",
     ),
     (
         wire.ListTransactionsRequest(transactional_id_pattern="a" * 256),
