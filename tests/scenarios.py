@@ -38,8 +38,9 @@ def shown() -> dict[str, list[str]]:
     """Return the tests that name a scenario, as ``path::name``, by number."""
     found: defaultdict[str, list[str]] = defaultdict(list)
     for module in modules():
+        lines = module.text.split("\n")
         for test in _tests(module.tree):
-            text = ast.get_source_segment(module.text, test) or ""
+            text = "\n".join(lines[test.lineno - 1 : test.end_lineno])
             for number in dict.fromkeys(_NUMBER.findall(text)):
                 found[f"C-{number}"].append(f"{module.path}::{test.name}")
     return dict(found)
