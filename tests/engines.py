@@ -67,6 +67,7 @@ FILES: Mapping[str, str] = {
     "tests/test_imports.py": "processes",
     "tests/test_surroundings.py": "processes",
     "tests/test_tidy.py": "processes",
+    "tests/simulation/test_simulation.py": "processes",
     "tests/tracing/test_export.py": "processes",
     "tests/tracing/test_transaction_traces.py": "processes",
     "tests/untrusted/test_untrusted_servers.py": "processes",

@@ -11,9 +11,9 @@ from typing import NamedTuple
 from google.protobuf.message import Message
 from simulation.answers import Answers
 from simulation.invariants import Invariants
+from simulation.logs import quiet
 from simulation.network import Exchange, Network, Weather
 from simulation.processes import BOOTSTRAP, NAMES, START_MS, Machinery, Service
-from simulation.run import quiet
 from simulation.workloads import CLIENT, TOPICS
 from simulation.world import Life, SimulatedLoop, Step, bury
 
@@ -249,7 +249,11 @@ class Stage:
 @contextmanager
 def a_stage() -> Iterator[Stage]:
     """Open a stage, and clear it away."""
-    quiet()
+    with quiet():
+        yield from _stage()
+
+
+def _stage() -> Iterator[Stage]:
     gc.freeze()  # The collector need not look at the objects that exist by now: they stay.
     loop = StageLoop()
     loop.set_exception_handler(lambda *_: None)

@@ -185,6 +185,8 @@ def test_an_epoch_that_was_made_up_locks_no_real_one_out(stage: Stage) -> None:
         producer = client.transactional_producer(f"id-{number}", options=OPTIONS)
         await producer.init_transactions()
         manager = producer._transactions.manager
+        # A producer that knows of no expiration keeps its epoch while it is idle.
+        producer._transactions._renewal.identified(0)
         await make_up(client, manager.producer_id, manager.producer_epoch + 5, number)
         while stage.open_things():
             await client._context.cluster.pause(1)

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from itertools import count
 from random import Random
 
-import structlog
 from semel_checker.check import check
 from semel_checker.history import Recorder
 from semel_checker.names import Partition, TransactionState, Writer
@@ -44,6 +43,7 @@ from simulation.dialect import Dialect
 from simulation.faults import Faults, Targets
 from simulation.invariants import InvariantError, Invariants
 from simulation.joint import JointOwner, JointWorker, SharedBoard
+from simulation.logs import FailedTasks, quiet
 from simulation.network import Network
 from simulation.processes import BOOTSTRAP, NAMES, START_MS, Machinery, Service
 from simulation.recorded import Records
@@ -88,7 +88,13 @@ def simulate(
 
     With a ``dialect``, some processes are of an older release, as far as messages go.
     """
-    quiet()
+    with quiet():
+        return _simulate(seed, tell, digest=digest, dialect=dialect)
+
+
+def _simulate(
+    seed: int, tell: Callable[[str], None] | None, *, digest: bool, dialect: Dialect | None
+) -> Report:
     loop = SimulatedLoop()
     # An exception that no task retrieves belonged to a killed process; others are noted elsewhere.
     loop.set_exception_handler(lambda *_: None)
@@ -171,7 +177,7 @@ class Simulation:
 
     async def run(self) -> Report:
         """Run it to its end, or to the first violation."""
-        watcher = _Watcher(self._failures)
+        watcher = FailedTasks(self._failures)
         logging.getLogger("aiosemel").addHandler(watcher)
         main = asyncio.current_task()
         assert main is not None
@@ -428,23 +434,5 @@ def _result(story: "asyncio.Task[list[str]]") -> list[str]:
     return ["".join(traceback.format_exception(error))]
 
 
-class _Watcher(logging.Handler):
-    """Counts a failed task of the SDK as a defect."""
-
-    def __init__(self, failures: list[str]) -> None:
-        super().__init__(logging.ERROR)
-        self._failures = failures
-
-    def emit(self, record: logging.LogRecord) -> None:
-        error = record.exc_info[1] if record.exc_info else None
-        self._failures.append(f"{record.getMessage()}: {error!r}")
-
-
 def _line(event: tuple[object, ...]) -> str:
     return " ".join(str(each) for each in event)
-
-
-def quiet() -> None:
-    """Log nothing: it costs more than the simulation."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    logging.getLogger("aiosemel").setLevel(logging.ERROR)

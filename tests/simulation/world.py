@@ -18,6 +18,7 @@ from heapq import heappop, heappush
 from typing import Any, TypeVar
 from weakref import WeakSet
 
+from aiosemel._transform import stop_on_signal
 from semel_runtime.testing.virtual_time import DeadlockError, VirtualTimeLoop
 
 T = TypeVar("T")
@@ -258,6 +259,12 @@ class SimulatedLoop(VirtualTimeLoop):
             self.call_exception_handler({"message": f"{callback} failed", "exception": error})
 
 
+def _forget_signals() -> None:
+    """Give back the signals that applications had taken when their processes were killed."""
+    for end in tuple(stop_on_signal._TAKEN._ends):
+        stop_on_signal._TAKEN.discard(end)
+
+
 def bury(loop: SimulatedLoop) -> None:
     """Free the objects of a simulation, and ignore their complaints."""
     complain, sys.unraisablehook = sys.unraisablehook, lambda _: None
@@ -266,6 +273,7 @@ def bury(loop: SimulatedLoop) -> None:
             warnings.simplefilter("ignore")
             loop.drop_all()
             loop.close()
+            _forget_signals()
             while gc.collect():
                 loop.drop_all()
     finally:
