@@ -38,7 +38,8 @@ from semel_group.machine import GroupLimits, GroupMachine
 from semel_group.machine.records import Member as GroupsMember
 from semel_group.machine.records import Record
 from semel_group.machine.values import MemberKey
-from semel_group.rpc import requests, responses
+from semel_group.rpc.assigned_topics import assignment
+from semel_group.rpc.consumer_group_heartbeat import checked_heartbeat
 from semel_runtime.cluster.metadata_image import ClusterImage, Layout, PartitionLeader, Topic
 
 pytestmark = pytest.mark.timeout(300)
@@ -110,14 +111,14 @@ class Group:
 
     def heartbeat(self, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
         """Answer a heartbeat, as the service does. Raises SemelError."""
-        result = self.machine.consumer_group_heartbeat(requests.heartbeat(request))
+        result = self.machine.consumer_group_heartbeat(checked_heartbeat(request))
         self._run(result.records)
         answer = result.response
         response = ConsumerGroupHeartbeatResponse(
             member_epoch=answer.member_epoch, heartbeat_interval_ms=5
         )
         if answer.assignment is not None:
-            assigned = responses.assignment(answer.assignment, self.machine.topics)
+            assigned = assignment(answer.assignment, self.machine.topics)
             response.assignment.CopyFrom(assigned)
         return response
 

@@ -14,7 +14,14 @@ from semel_group.machine.values import (
     TopicName,
     TransactionResult,
 )
-from semel_group.rpc import requests
+from semel_group.rpc.committers import committer
+from semel_group.rpc.consumer_group_heartbeat import checked_heartbeat
+from semel_group.rpc.fetch_offsets import asked_partitions, reader
+from semel_group.rpc.group_ids import group_ids
+from semel_group.rpc.list_groups import group_states
+from semel_group.rpc.new_offsets import new_offsets
+from semel_group.rpc.txn_offset_commit import txn_commit
+from semel_group.rpc.write_txn_markers import txn_markers
 
 INT64_MAX = (1 << 63) - 1
 
@@ -38,7 +45,7 @@ def owned(topic_id: str, *numbers: int) -> wire.OwnedPartitions:
 
 
 def test_what_is_absent_from_a_heartbeat_is_as_before() -> None:
-    assert requests.heartbeat(heartbeat()) == Heartbeat(
+    assert checked_heartbeat(heartbeat()) == Heartbeat(
         group_id="group", member_id="a", member_epoch=3
     )
 
@@ -50,7 +57,7 @@ def test_a_whole_heartbeat_is_read() -> None:
         owned=owned("orders-id", 1, 2),
         server_assignor="range",
     )
-    assert requests.heartbeat(message) == Heartbeat(
+    assert checked_heartbeat(message) == Heartbeat(
         group_id="group",
         member_id="a",
         member_epoch=3,
@@ -63,7 +70,7 @@ def test_a_whole_heartbeat_is_read() -> None:
 
 def test_nothing_is_not_the_same_as_absent() -> None:
     message = heartbeat(subscription=wire.Subscription(), owned=wire.OwnedPartitions())
-    read = requests.heartbeat(message)
+    read = checked_heartbeat(message)
     assert read.subscribed_topics == frozenset()
     assert read.owned == frozenset()
 
@@ -125,22 +132,22 @@ def test_nothing_is_not_the_same_as_absent() -> None:
 )
 def test_a_wrong_heartbeat_is_refused(fields: dict[str, object], complaint: str) -> None:
     with pytest.raises(InvalidRequestError, match=complaint):
-        requests.heartbeat(heartbeat(**fields))
+        checked_heartbeat(heartbeat(**fields))
 
 
 @pytest.mark.parametrize("group_id", ["", "g" * 256])
 def test_a_wrong_group_id_is_refused_everywhere(group_id: str) -> None:
     """C-180."""
     with pytest.raises(InvalidGroupIdError, match="characters: must be 1 to 255"):
-        requests.heartbeat(heartbeat(group_id=group_id))
+        checked_heartbeat(heartbeat(group_id=group_id))
     with pytest.raises(InvalidGroupIdError):
-        requests.committer(wire.CommitOffsetsRequest(group_id=group_id, member_epoch=-1))
+        committer(wire.CommitOffsetsRequest(group_id=group_id, member_epoch=-1))
     with pytest.raises(InvalidGroupIdError):
-        requests.reader(wire.FetchOffsetsRequest(group_id=group_id))
+        reader(wire.FetchOffsetsRequest(group_id=group_id))
     with pytest.raises(InvalidGroupIdError):
-        requests.group_ids(wire.DescribeGroupsRequest(group_ids=[group_id]))
+        group_ids([group_id])
     with pytest.raises(InvalidGroupIdError):
-        requests.txn_markers(markers(marker(group_ids=[group_id])))
+        txn_markers(markers(marker(group_ids=[group_id])))
 
 
 # -- offsets -------------------------------------------------------------------------------------
@@ -152,20 +159,20 @@ def test_a_wrong_group_id_is_refused_everywhere(group_id: str) -> None:
 def test_a_committer_has_both_member_id_and_epoch_or_none(member_id: str, epoch: int) -> None:
     message = wire.CommitOffsetsRequest(group_id="g", member_id=member_id, member_epoch=epoch)
     with pytest.raises(InvalidRequestError, match="member_"):
-        requests.committer(message)
+        committer(message)
 
 
 def test_committers_are_members_or_nobody() -> None:
     member = wire.CommitOffsetsRequest(group_id="g", member_id="a", member_epoch=2)
     nobody = wire.CommitOffsetsRequest(group_id="g", member_epoch=-1)
-    assert requests.committer(member) == Committer(group_id="g", member_id="a", member_epoch=2)
-    assert requests.committer(nobody) == Committer(group_id="g")
+    assert committer(member) == Committer(group_id="g", member_id="a", member_epoch=2)
+    assert committer(nobody) == Committer(group_id="g")
 
 
 def test_readers_without_a_member_id_are_nobody() -> None:
-    assert requests.reader(wire.FetchOffsetsRequest(group_id="g")) == Committer(group_id="g")
+    assert reader(wire.FetchOffsetsRequest(group_id="g")) == Committer(group_id="g")
     member = wire.FetchOffsetsRequest(group_id="g", member_id="a", member_epoch=2)
-    assert requests.reader(member).member_epoch == 2
+    assert reader(member).member_epoch == 2
 
 
 def commit_topic(**fields: int | str) -> wire.OffsetCommitTopic:
@@ -198,19 +205,19 @@ def commit_topic(**fields: int | str) -> wire.OffsetCommitTopic:
 )
 def test_wrong_offsets_are_refused(topics: list[wire.OffsetCommitTopic], complaint: str) -> None:
     with pytest.raises(InvalidRequestError, match=complaint):
-        requests.new_offsets(topics)
+        new_offsets(topics)
 
 
 def test_all_partitions_are_asked_for_without_names() -> None:
-    assert requests.asked_partitions(wire.FetchOffsetsRequest(all_partitions=True)) is None
+    assert asked_partitions(wire.FetchOffsetsRequest(all_partitions=True)) is None
     topic = wire.OffsetFetchTopic(topic="t", partitions=[1, 0])
-    assert requests.asked_partitions(wire.FetchOffsetsRequest(topics=[topic])) == [
+    assert asked_partitions(wire.FetchOffsetsRequest(topics=[topic])) == [
         NamedPartition(TopicName("t", ""), 1),
         NamedPartition(TopicName("t", ""), 0),
     ]
     both = wire.FetchOffsetsRequest(all_partitions=True, topics=[topic])
     with pytest.raises(InvalidRequestError, match="topics has 1 entries: must be 0 to 0"):
-        requests.asked_partitions(both)
+        asked_partitions(both)
 
 
 @pytest.mark.parametrize(
@@ -231,11 +238,11 @@ def test_wrong_transactions_are_refused(fields: dict[str, int | str], complaint:
         member_epoch=-1,
         topics=[commit_topic(topic="t")],
     )
-    assert requests.txn_commit(message).transaction == (1, 0)
+    assert txn_commit(message).transaction == (1, 0)
     for name, value in fields.items():
         setattr(message, name, value)
     with pytest.raises(InvalidRequestError, match=complaint):
-        requests.txn_commit(message)
+        txn_commit(message)
 
 
 # -- outcomes and operators ----------------------------------------------------------------------
@@ -263,7 +270,7 @@ def markers(*each: participants.TxnMarker) -> participants.WriteTxnMarkersReques
 
 
 def test_markers_are_read() -> None:
-    (read,) = requests.txn_markers(markers(marker(result=2)))
+    (read,) = txn_markers(markers(marker(result=2)))
     assert read.result is TransactionResult.ABORT
     assert read.group_ids == ("g",)
 
@@ -281,22 +288,22 @@ def test_markers_are_read() -> None:
 )
 def test_wrong_markers_are_refused(wrong: participants.TxnMarker, complaint: str) -> None:
     with pytest.raises(InvalidRequestError, match=complaint):
-        requests.txn_markers(markers(wrong))
+        txn_markers(markers(wrong))
 
 
 def test_states_are_read_and_none_means_all() -> None:
-    assert requests.group_states(wire.ListGroupsRequest()) == frozenset(GroupState)
+    assert group_states(wire.ListGroupsRequest()) == frozenset(GroupState)
     asked = wire.ListGroupsRequest(states=[wire.GROUP_STATE_EMPTY, wire.GROUP_STATE_STABLE])
-    assert requests.group_states(asked) == {GroupState.EMPTY, GroupState.STABLE}
+    assert group_states(asked) == {GroupState.EMPTY, GroupState.STABLE}
     with pytest.raises(InvalidRequestError, match="states has the unknown value 0"):
-        requests.group_states(wire.ListGroupsRequest(states=[wire.GROUP_STATE_UNSPECIFIED]))
+        group_states(wire.ListGroupsRequest(states=[wire.GROUP_STATE_UNSPECIFIED]))
     with pytest.raises(InvalidRequestError, match="states has 4 entries: must be 0 to 3"):
-        requests.group_states(wire.ListGroupsRequest(states=[wire.GROUP_STATE_EMPTY] * 4))
+        group_states(wire.ListGroupsRequest(states=[wire.GROUP_STATE_EMPTY] * 4))
 
 
 def test_so_many_groups_may_be_described_at_once() -> None:
     with pytest.raises(InvalidRequestError, match="group_ids has 10001 entries"):
-        requests.group_ids(wire.DescribeGroupsRequest(group_ids=["g"] * 10_001))
+        group_ids(["g"] * 10_001)
 
 
 def test_numbers_are_the_protocol_s() -> None:

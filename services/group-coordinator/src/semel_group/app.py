@@ -14,11 +14,12 @@ from semel_group.loops.inquiry import GroupInquirer
 from semel_group.loops.metadata_updates import MetadataTaker
 from semel_group.loops.offset_retention import OffsetRetention
 from semel_group.loops.session_timeouts import MemberExpiry, MemberSessions
+from semel_group.loops.take_over_groups import GroupsTaker
 from semel_group.machine import GroupMachine
 from semel_group.machine.records import Record
-from semel_group.rpc.group_administration import GroupAdminService
-from semel_group.rpc.group_service import MembershipService, OffsetsService
-from semel_group.rpc.hand_over_groups import GroupsGiver, GroupsTaker
+from semel_group.rpc.consumer_group_heartbeat import HeartbeatReceiver
+from semel_group.rpc.group_service import bind
+from semel_group.rpc.hand_over_groups import GroupsGiver
 from semel_runtime.access.guard_setup import guard_of
 from semel_runtime.app import Environment, link_to_controller, open_runner
 from semel_runtime.cluster.controller_link import ClusterLink, Identity
@@ -102,48 +103,30 @@ class GroupApp:
         """Let parked calls answer now: there are none here."""
 
     def _put_together(self, runner: Runner[Record], identity: Identity) -> _Background:
-        settings, environment, machine = self._settings, self._environment, self._machine
+        settings, machine, clock = self._settings, self._machine, self._environment.clock
         session_timeout_ms = settings.group_consumer_session_timeout_ms
         sessions = MemberSessions(session_timeout_ms)
-        inquiries = InquiryLoop(
-            GroupInquirer(runner, machine, environment.clock),
-            machine.cluster,
-            connector=environment.connector,
-            random=environment.random,
-            options=settings.inquiry_options(),
+        free = FreePartitions(
+            machine,
+            settings.group_consumer_heartbeat_interval_ms,
+            settings.group_consumer_reconciling_heartbeat_interval_ms,
         )
-        clock = environment.clock
         expiry = MemberExpiry(
             runner, machine, sessions, clock, session_timeout_ms=session_timeout_ms
         )
-        taker = self._groups_taker(runner)
-        heartbeat_interval_ms = settings.group_consumer_heartbeat_interval_ms
-        reconciling_interval_ms = settings.group_consumer_reconciling_heartbeat_interval_ms
-        free = FreePartitions(machine, heartbeat_interval_ms, reconciling_interval_ms)
+        inquiries, taker = self._inquiries(runner), self._groups_taker(runner)
         for part in (inquiries, sessions, expiry, taker, free):
             runner.on_durable(part.on_durable)
-        MembershipService(
+        bind(
+            self.handlers,
             runner,
             machine,
-            sessions,
-            free,
-            environment.clock,
-            session_timeout_ms=session_timeout_ms,
-            heartbeat_interval_ms=heartbeat_interval_ms,
-            reconciling_heartbeat_interval_ms=reconciling_interval_ms,
-        ).register(self.handlers)
-        OffsetsService(runner, machine, inquiries, environment.clock).register(self.handlers)
-        GroupAdminService(runner, machine).register(self.handlers)
-        GroupsGiver(runner, machine, claim_epoch=identity.claim_epoch).register(self.handlers)
-        OpenTransactionLister(runner, machine, environment.clock).register(self.handlers)
-        producers = ProducerExpiry(
-            runner,
-            machine,
-            machine.cluster,
-            connector=environment.connector,
-            clock=environment.clock,
-            options=settings.expiry_options(),
+            clock,
+            receiver=self._receiver(runner, sessions, free),
+            inquiries=inquiries,
+            giver=GroupsGiver(runner, machine, claim_epoch=identity.claim_epoch),
         )
+        OpenTransactionLister(runner, machine, clock).register(self.handlers)
         return _Background(
             link=self._link(runner, identity),
             expiry=expiry,
@@ -151,12 +134,50 @@ class GroupApp:
             retention=OffsetRetention(
                 runner,
                 machine,
-                environment.clock,
+                clock,
                 check_interval_ms=settings.offsets_retention_check_interval_ms,
             ),
-            producers=producers,
+            producers=self._producer_expiry(runner),
             taker=taker,
             lag=self._lag_watch(),
+        )
+
+    def _receiver(
+        self, runner: Runner[Record], sessions: MemberSessions, free: FreePartitions
+    ) -> HeartbeatReceiver:
+        settings = self._settings
+        return HeartbeatReceiver(
+            runner,
+            self._machine,
+            sessions,
+            free,
+            self._environment.clock,
+            session_timeout_ms=settings.group_consumer_session_timeout_ms,
+            heartbeat_interval_ms=settings.group_consumer_heartbeat_interval_ms,
+            reconciling_heartbeat_interval_ms=(
+                settings.group_consumer_reconciling_heartbeat_interval_ms
+            ),
+        )
+
+    def _inquiries(self, runner: Runner[Record]) -> InquiryLoop[GroupId, Record]:
+        environment = self._environment
+        return InquiryLoop(
+            GroupInquirer(runner, self._machine, environment.clock),
+            self._machine.cluster,
+            connector=environment.connector,
+            random=environment.random,
+            options=self._settings.inquiry_options(),
+        )
+
+    def _producer_expiry(self, runner: Runner[Record]) -> ProducerExpiry[GroupId, Record]:
+        environment = self._environment
+        return ProducerExpiry(
+            runner,
+            self._machine,
+            self._machine.cluster,
+            connector=environment.connector,
+            clock=environment.clock,
+            options=self._settings.expiry_options(),
         )
 
     def _groups_taker(self, runner: Runner[Record]) -> GroupsTaker:

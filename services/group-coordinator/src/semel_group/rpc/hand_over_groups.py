@@ -1,25 +1,17 @@
-"""HandOverGroups: partitions of groups leave the old leader, and come to the new one."""
-
-from collections.abc import Sequence
+"""HandOverGroups: the old leader of a partition of groups gives them to the new one."""
 
 from semel.group.v1 import moves_pb2 as wire
 from semel_common.ids import InternalTopic
-from semel_common.wire.connection import Connection
-from semel_common.wire.methods import HAND_OVER_GROUPS
 from semel_group.journal import GroupSerde
 from semel_group.machine import GroupMachine
 from semel_group.machine.records import Record
-from semel_runtime.cluster.metadata_image import ClusterImage, ServiceRole
-from semel_runtime.moving.move_state import PartitionMove
-from semel_runtime.moving.new_leader import StateTaker
 from semel_runtime.moving.old_leader import StateGiver
-from semel_runtime.moving.take_over_loop import TakeOvers
 from semel_runtime.runner import Runner
-from semel_runtime.server.calls import Call, Handlers
+from semel_runtime.server.calls import Call
 
 
 class GroupsGiver:
-    """Answers what is asked of partitions of groups that move away."""
+    """Answers HandOverGroups."""
 
     def __init__(self, runner: Runner[Record], machine: GroupMachine, *, claim_epoch: int) -> None:
         """Give groups of one machine; ``claim_epoch`` is that of its journal."""
@@ -31,54 +23,12 @@ class GroupsGiver:
             claim_epoch=claim_epoch,
         )
 
-    def register(self, handlers: Handlers) -> None:
-        """Add the handler."""
-        handlers.add(HAND_OVER_GROUPS, self.hand_over_groups)
-
     async def hand_over_groups(
-        self, request: wire.HandOverGroupsRequest, _call: Call
+        self, request: wire.HandOverGroupsRequest, call: Call
     ) -> wire.HandOverGroupsResponse:
         """Stop serving a partition, and answer a piece of the state of its groups."""
+        del call
         given = await self._giver.hand_over(request)
         return wire.HandOverGroupsResponse(
             records=given.records, record_count=given.record_count, claim_epoch=given.claim_epoch
         )
-
-
-class GroupsTaker:
-    """Takes over the partitions of groups that move to one instance."""
-
-    def __init__(
-        self, runner: Runner[Record], machine: GroupMachine, take_overs: TakeOvers
-    ) -> None:
-        """Do nothing yet."""
-        self._taker = StateTaker(
-            InternalTopic.CONSUMER_OFFSETS,
-            ServiceRole.GROUP_COORDINATOR,
-            runner,
-            machine,
-            take_overs,
-            ask=_ask,
-            decode=GroupSerde().decode,
-        )
-
-    async def run(self) -> None:
-        """Take over what moves here, until cancelled."""
-        await self._taker.run()
-
-    def on_durable(self, records: Sequence[Record]) -> None:
-        """Note that something may move here from now on."""
-        if any(isinstance(record, ClusterImage) for record in records):
-            self._taker.look()
-
-
-async def _ask(
-    leader: Connection, move: PartitionMove, first_record: int, timeout_ms: int
-) -> wire.HandOverGroupsResponse:
-    request = wire.HandOverGroupsRequest(
-        partition=move.partition,
-        leader_epoch=move.leader_epoch,
-        instance_id=move.moving_to,
-        first_record=first_record,
-    )
-    return await leader.call(HAND_OVER_GROUPS, request, timeout_ms=timeout_ms)
