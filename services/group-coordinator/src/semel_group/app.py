@@ -17,9 +17,17 @@ from semel_group.loops.session_timeouts import MemberExpiry, MemberSessions
 from semel_group.loops.take_over_groups import GroupsTaker
 from semel_group.machine import GroupMachine
 from semel_group.machine.records import Record
+from semel_group.rpc.commit_offsets import OffsetCommitter
 from semel_group.rpc.consumer_group_heartbeat import HeartbeatReceiver
-from semel_group.rpc.group_service import bind
+from semel_group.rpc.delete_groups import GroupDeleter
+from semel_group.rpc.delete_offsets import OffsetDeleter
+from semel_group.rpc.describe_groups import GroupDescriber
+from semel_group.rpc.fetch_offsets import OffsetFetcher
+from semel_group.rpc.group_service import GroupService
 from semel_group.rpc.hand_over_groups import GroupsGiver
+from semel_group.rpc.list_groups import GroupLister
+from semel_group.rpc.txn_offset_commit import TxnOffsetCommitter
+from semel_group.rpc.write_txn_markers import MarkerWriter
 from semel_runtime.access.guard_setup import guard_of
 from semel_runtime.app import Environment, link_to_controller, open_runner
 from semel_runtime.cluster.controller_link import ClusterLink, Identity
@@ -117,15 +125,18 @@ class GroupApp:
         inquiries, taker = self._inquiries(runner), self._groups_taker(runner)
         for part in (inquiries, sessions, expiry, taker, free):
             runner.on_durable(part.on_durable)
-        bind(
-            self.handlers,
-            runner,
-            machine,
-            clock,
+        GroupService(
             receiver=self._receiver(runner, sessions, free),
-            inquiries=inquiries,
+            committer=OffsetCommitter(runner, machine, clock),
+            txn_committer=TxnOffsetCommitter(runner, machine, clock),
+            fetcher=OffsetFetcher(runner, machine, inquiries),
+            marker_writer=MarkerWriter(runner, machine, clock),
+            lister=GroupLister(runner, machine),
+            describer=GroupDescriber(runner, machine),
+            offset_deleter=OffsetDeleter(runner, machine),
+            group_deleter=GroupDeleter(runner, machine),
             giver=GroupsGiver(runner, machine, claim_epoch=identity.claim_epoch),
-        )
+        ).register(self.handlers)
         OpenTransactionLister(runner, machine, clock).register(self.handlers)
         return _Background(
             link=self._link(runner, identity),

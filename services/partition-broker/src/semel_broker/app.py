@@ -18,7 +18,8 @@ from semel_broker.loops.scrub import Scrubber
 from semel_broker.loops.take_over import LogTaker
 from semel_broker.machine import BrokerMachine
 from semel_broker.machine.records import Record
-from semel_broker.rpc.broker_service import bind
+from semel_broker.rpc.broker_service import BrokerService
+from semel_broker.rpc.copy_log import LogCopier
 from semel_broker.rpc.count_records import RecordCounter
 from semel_broker.rpc.delete_records import RecordDeleter
 from semel_broker.rpc.describe_producers import ProducerDescriber
@@ -26,7 +27,9 @@ from semel_broker.rpc.fetch import Fetcher
 from semel_broker.rpc.fetch_waiters import Waiters
 from semel_broker.rpc.hand_over_log import LogGiver
 from semel_broker.rpc.list_offsets import OffsetLister
-from semel_broker.rpc.produce import BrokerWriter
+from semel_broker.rpc.outcome_writer import OutcomeWriter
+from semel_broker.rpc.produce import BatchAppender
+from semel_broker.rpc.write_txn_markers import MarkerWriter
 from semel_broker.storage.damage import DamageReports
 from semel_broker.storage.log_reader import LogReader
 from semel_broker.storage.log_tail import TailStore
@@ -129,22 +132,21 @@ class BrokerApp:
         reports = DamageReports(store.location)
         logs = LogReader(store, reports)
         runner.on_batches(store.appended)
-        writer = BrokerWriter(
-            runner, machine, self._waiters, environment.clock, settings.produce_limits()
-        )
+        writer = OutcomeWriter(runner, machine, self._waiters, environment.clock)
         opener = PayloadOpener(environment.offload)
         fetcher = Fetcher(runner, machine, logs, self._waiters, settings.fetch_limits(), opener)
         self._measure(fetcher, reports)
-        bind(
-            self.handlers,
-            writer=writer,
+        BrokerService(
+            appender=BatchAppender(runner, machine, environment.clock, settings.produce_limits()),
             fetcher=fetcher,
             lister=OffsetLister(runner, machine, logs, opener),
-            deleter=RecordDeleter(runner, machine),
             counter=RecordCounter(runner, machine, logs, opener),
-            giver=LogGiver(runner, machine, logs),
+            deleter=RecordDeleter(runner, machine),
             describer=ProducerDescriber(runner, machine, environment.clock),
-        )
+            copier=LogCopier(runner, machine, logs),
+            giver=LogGiver(runner, machine),
+            marker_writer=MarkerWriter(machine, writer),
+        ).register(self.handlers)
         OpenTransactionLister(runner, machine, environment.clock).register(self.handlers)
         inquiries = InquiryLoop(
             BrokerInquirer(runner, machine, writer, environment.clock),

@@ -7,8 +7,7 @@ from semel_broker.journal.record_serde import BrokerSerde
 from semel_broker.machine import BrokerMachine, LogLimits
 from semel_broker.machine.records import Record
 from semel_broker.rpc.fetch_waiters import Waiters
-from semel_broker.rpc.produce import BrokerWriter
-from semel_broker.rpc.request_batches import ProduceLimits
+from semel_broker.rpc.outcome_writer import OutcomeWriter
 from semel_common.errors import SemelError
 from semel_runtime.clock import SystemClock
 from semel_runtime.cluster.metadata_image import ClusterImage
@@ -40,8 +39,8 @@ async def _raise_all(
     outcomes = await runner.run(machine.all_aborted)
     if not recovery.dry_run:
         waiters = Waiters(machine.readable_beyond)
-        writer = BrokerWriter(runner, machine, waiters, SystemClock(), ProduceLimits())
-        refusals = await writer.apply(outcomes)
+        writer = OutcomeWriter(runner, machine, waiters, SystemClock())
+        refusals = await writer.write(outcomes)
         refused: SemelError | None = next(filter(None, refusals), None)
         if refused is not None:
             raise refused

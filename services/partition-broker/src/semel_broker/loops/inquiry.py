@@ -8,7 +8,7 @@ import structlog
 from semel_broker.machine import BrokerMachine
 from semel_broker.machine.records import BatchAppended, OpenTransaction, Record
 from semel_broker.machine.values import Outcome
-from semel_broker.rpc.produce import BrokerWriter
+from semel_broker.rpc.outcome_writer import OutcomeWriter
 from semel_common.ids import TopicPartition
 from semel_runtime.clock import Clock
 from semel_runtime.participant.inquiry import InquiryAnswer, InquiryOutcome, OpenTransactionAt
@@ -21,7 +21,7 @@ class BrokerInquirer:
     """Says which transactions are due in the broker's partitions. Implements ``Inquirer``."""
 
     def __init__(
-        self, runner: Runner[Record], machine: BrokerMachine, writer: BrokerWriter, clock: Clock
+        self, runner: Runner[Record], machine: BrokerMachine, writer: OutcomeWriter, clock: Clock
     ) -> None:
         self._runner = runner
         self._machine = machine
@@ -50,7 +50,7 @@ class BrokerInquirer:
         self, answers: Sequence[InquiryAnswer[TopicPartition]]
     ) -> Sequence[InquiryAnswer[TopicPartition]]:
         """Write the markers that the answers stand for."""
-        refusals = await self._writer.apply([_outcome(each) for each in answers])
+        refusals = await self._writer.write([_outcome(each) for each in answers])
         taken: list[InquiryAnswer[TopicPartition]] = []
         for answer, refusal in zip(answers, refusals, strict=True):
             if refusal is None:
