@@ -2,21 +2,17 @@
 
 from google.protobuf.message import Message
 from transactions_harness import TIMEOUT_MS
-from transactions_service_harness import CALL, Coordinator
+from transactions_service_harness import Coordinator
 
 from semel.common.v1 import participants_pb2
 from semel.coordinator.v1 import transactions_pb2 as wire
-from semel_runtime.server.calls import Handlers
 
 COMMIT = participants_pb2.TRANSACTION_RESULT_COMMIT
 
 
 async def ask(coordinator: Coordinator, request: Message) -> Message:
     """Give a request to the handler that is registered for it."""
-    handlers = Handlers()
-    coordinator.service.register(handlers)
-    (endpoint,) = (handler for handler in handlers if handler.method.request is type(request))
-    return await endpoint.handler(request, CALL)
+    return await coordinator.ask(request)
 
 
 def topics(*partitions: int, topic_id: str = "topic-a") -> list[participants_pb2.TopicPartitions]:

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from random import Random
 
+from google.protobuf.message import Message
 from transactions_harness import TIMEOUT_MS, TransactionsSerde, cluster_copy, image
 
 from semel.common.v1 import participants_pb2
@@ -23,8 +24,14 @@ from semel_coordinator.transactions.machine import (
     TransactionsRecord,
 )
 from semel_coordinator.transactions.markers import MarkerOptions, MarkerSender
+from semel_coordinator.transactions.rpc.claim import Claim
+from semel_coordinator.transactions.rpc.end_txn import TransactionEnder
+from semel_coordinator.transactions.rpc.hand_over_transactions import TransactionsGiver
+from semel_coordinator.transactions.rpc.init_producer_id import ProducerIdGiver
 from semel_coordinator.transactions.rpc.participant_messages import write_participants
-from semel_coordinator.transactions.rpc.transaction_service import TransactionsService
+from semel_coordinator.transactions.rpc.participant_names import TopicNames
+from semel_coordinator.transactions.rpc.service_parts import ServiceParts
+from semel_coordinator.transactions.rpc.transaction_service import bind
 from semel_runtime.authentication.principal import Origin
 from semel_runtime.cluster.metadata_copy import ClusterCopy
 from semel_runtime.runner import Runner
@@ -152,8 +159,22 @@ class Coordinator:
     machine: TransactionsMachine
     cluster: ClusterCopy
     markers: MarkerSender
-    service: TransactionsService
+    parts: ServiceParts
     sending: asyncio.Task[None]
+
+    def handlers(self) -> Handlers:
+        """Return the handlers of all RPCs."""
+        handlers = Handlers()
+        giver = TransactionsGiver(self.runner, self.machine, claim_epoch=1)
+        bind(handlers, self.parts, giver)
+        return handlers
+
+    async def ask(self, request: Message, call: Call = CALL) -> Message:
+        """Give a request to the handler that is registered for it."""
+        (endpoint,) = (
+            endpoint for endpoint in self.handlers() if endpoint.method.request is type(request)
+        )
+        return await endpoint.handler(request, call)
 
     async def init(
         self,
@@ -171,7 +192,7 @@ class Coordinator:
             transaction_timeout_ms=TIMEOUT_MS,
             wait=wait,
         )
-        response = await self.service.init_producer_id(request, call)
+        response = await ProducerIdGiver(self.parts).init_producer_id(request, call)
         return TransactionKey(response.producer_id, response.producer_epoch)
 
     async def end(
@@ -196,7 +217,7 @@ class Coordinator:
             wait=wait,
         )
         write_participants(participants, request.participants)
-        response = await self.service.end_txn(request, call)
+        response = await TransactionEnder(self.parts).end_txn(request, call)
         return TransactionKey(response.producer_id, response.producer_epoch)
 
 
@@ -241,27 +262,27 @@ class Cluster:
             random=Random(1),
             options=MarkerOptions(backoff_ms=backoff_ms, topics_per_question_max=2),
         )
-        service = TransactionsService(
+        topics = PassedOnTopics(cluster, self.network, listener="default", timeout_ms=TIMEOUT_MS)
+        parts = ServiceParts(
             runner=runner,
             machine=machine,
+            claim=Claim(runner, machine),
             cluster=cluster,
-            topics_now=PassedOnTopics(
-                cluster, self.network, listener="default", timeout_ms=TIMEOUT_MS
-            ),
+            names=TopicNames(topics),
             markers=markers,
             clock=self.clock,
             limits=limits,
         )
         async with runner:
             if claim:
-                await service.claim()
+                await parts.claim.take()
             sending = asyncio.create_task(markers.run() if send else asyncio.sleep(0))
             yield Coordinator(
                 runner=runner,
                 machine=machine,
                 cluster=cluster,
                 markers=markers,
-                service=service,
+                parts=parts,
                 sending=sending,
             )
             sending.cancel()

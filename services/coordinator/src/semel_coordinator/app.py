@@ -19,13 +19,14 @@ from semel_coordinator.controller.rpc.metadata_versions import VersionGate
 from semel_coordinator.coordinator_machine import CoordinatorMachine, CoordinatorRecord
 from semel_coordinator.record_serde import CoordinatorSerde
 from semel_coordinator.transactions.loops.id_expiry import expire
+from semel_coordinator.transactions.loops.take_over_transactions import TransactionsTaker
 from semel_coordinator.transactions.loops.timeout_sweep import sweep
 from semel_coordinator.transactions.markers import MarkerSender
-from semel_coordinator.transactions.rpc.hand_over_transactions import (
-    TransactionsGiver,
-    TransactionsTaker,
-)
-from semel_coordinator.transactions.rpc.transaction_service import TransactionsService
+from semel_coordinator.transactions.rpc.claim import Claim
+from semel_coordinator.transactions.rpc.hand_over_transactions import TransactionsGiver
+from semel_coordinator.transactions.rpc.participant_names import TopicNames
+from semel_coordinator.transactions.rpc.service_parts import ServiceParts
+from semel_coordinator.transactions.rpc.transaction_service import bind
 from semel_runtime.access.guard_setup import guard_of
 from semel_runtime.app import Environment, open_runner
 from semel_runtime.cluster.controller_link import Identity
@@ -103,11 +104,11 @@ class CoordinatorApp:
         await presence.start()
         self._machine.show_changes()
         self._parts = self._transactions(runner, presence)
-        self._parts.service.register(self.handlers)
-        runner.on_durable(self._parts.taker.on_durable)
-        TransactionsGiver(
+        giver = TransactionsGiver(
             runner, self._machine.transactions, claim_epoch=identity.claim_epoch
-        ).register(self.handlers)
+        )
+        bind(self.handlers, self._parts.service, giver)
+        runner.on_durable(self._parts.taker.on_durable)
         ClusterService(
             runner,
             self._machine,
@@ -162,11 +163,12 @@ class CoordinatorApp:
             options=settings.marker_options(),
             tracer=environment.tracer,
         )
-        service = TransactionsService(
+        service = ServiceParts(
             runner=runner,
             machine=self._machine.transactions,
+            claim=Claim(runner, self._machine.transactions),
             cluster=self._machine.cluster,
-            topics_now=presence.topics,
+            names=TopicNames(presence.topics),
             markers=markers,
             clock=environment.clock,
             limits=settings.transaction_limits(),
@@ -188,7 +190,6 @@ class CoordinatorApp:
             presence=presence,
             runner=runner,
             service=service,
-            markers=markers,
             taker=TransactionsTaker(runner, self._machine.transactions, take_overs),
         )
 
@@ -199,10 +200,10 @@ class CoordinatorApp:
         """
         await parts.presence.ready.wait()
         await self._confirmed(parts.presence.confirmed)
-        await parts.service.claim()
+        await parts.service.claim.take()
         self.ready.set()
         async with asyncio.TaskGroup() as group:
-            group.create_task(parts.markers.run(), name="markers")
+            group.create_task(parts.service.markers.run(), name="markers")
             group.create_task(parts.taker.run(), name="transactions taker")
             group.create_task(self._sweep(parts.runner), name="sweep")
             group.create_task(self._expire(parts.runner), name="expiry of transactional ids")
@@ -243,6 +244,5 @@ class _Parts:
 
     presence: Presence
     runner: Runner[CoordinatorRecord]
-    service: TransactionsService
-    markers: MarkerSender
+    service: ServiceParts
     taker: TransactionsTaker

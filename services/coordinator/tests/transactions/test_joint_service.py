@@ -22,7 +22,7 @@ from semel_coordinator.transactions.loops.timeout_sweep import abort_timed_out
 from semel_coordinator.transactions.machine import TransactionLimits
 from semel_coordinator.transactions.rpc.participant_messages import write_participants
 from semel_runtime.authentication.principal import Origin
-from semel_runtime.server.calls import Call, Handlers
+from semel_runtime.server.calls import Call
 
 COMMIT = participants.TRANSACTION_RESULT_COMMIT
 ABORT = participants.TRANSACTION_RESULT_ABORT
@@ -66,10 +66,7 @@ class Joint:
     coordinator: Coordinator
 
     async def ask(self, request: Message, call: Call = CALL) -> Message:
-        handlers = Handlers()
-        self.coordinator.service.register(handlers)
-        (endpoint,) = (handler for handler in handlers if handler.method.request is type(request))
-        return await endpoint.handler(request, call)
+        return await self.coordinator.ask(request, call)
 
     async def join(self, request: wire.JoinTxnRequest) -> wire.JoinTxnResponse:
         response = await self.ask(request)

@@ -3,7 +3,7 @@
 import pytest
 
 from semel_common.errors import InvalidRequestError
-from semel_coordinator.transactions.rpc.id_patterns import pattern
+from semel_coordinator.transactions.rpc.operators.id_patterns import pattern
 
 
 def matches(text: str, name: str) -> bool:

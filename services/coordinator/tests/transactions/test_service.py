@@ -34,6 +34,7 @@ from semel_common.wire.methods import (
     END_TXN,
     FENCE_PRODUCER,
     GET_TRANSACTION_OUTCOME,
+    HAND_OVER_TRANSACTIONS,
     INIT_PRODUCER_ID,
     INQUIRE_TRANSACTIONS,
     JOIN_TXN,
@@ -42,7 +43,7 @@ from semel_common.wire.methods import (
     PREPARE_TXN,
 )
 from semel_runtime.authentication.principal import Origin
-from semel_runtime.server.calls import Call, Handlers
+from semel_runtime.server.calls import Call
 
 METHODS = (
     INIT_PRODUCER_ID,
@@ -60,6 +61,7 @@ METHODS = (
     JOIN_TXN,
     KEEP_ALIVE_TXN,
     END_JOINT_TXN,
+    HAND_OVER_TRANSACTIONS,
 )
 
 
@@ -81,15 +83,14 @@ async def test_nothing_is_answered_before_partitions_are_claimed(cluster: Cluste
         for request in requests:
             with pytest.raises(CoordinatorLoadInProgressError):
                 await ask(coordinator, request)
-        await coordinator.service.claim()
+        await coordinator.parts.claim.take()
         await ask(coordinator, init())
 
 
 async def test_every_rpc_has_a_handler(cluster: Cluster) -> None:
     async with cluster.coordinator() as coordinator:
-        handlers = Handlers()
-        coordinator.service.register(handlers)
-        assert [handler.method for handler in handlers] == list(METHODS)
+        methods = {endpoint.method for endpoint in coordinator.handlers()}
+        assert methods == set(METHODS)
 
 
 async def test_answers_wait_for_the_disk_and_so_do_errors(cluster: Cluster) -> None:

@@ -105,7 +105,7 @@ async def test_a_wait_that_is_too_long_says_that_it_is_decided(cluster: Cluster)
         late = Call(origin=Origin(listener="default"), deadline=asyncio.get_running_loop().time())
         request = complete(producer_id=key.producer_id, wait=2)
         with pytest.raises(RequestTimedOutError) as caught:
-            await coordinator.service._prepared.complete_prepared_txn(request, late)
+            await coordinator.ask(request, late)
         assert caught.value.details == {"outcome": "COMMITTED"}
 
 

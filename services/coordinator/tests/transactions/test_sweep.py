@@ -10,6 +10,8 @@ from transactions_service_harness import Cluster, Coordinator, until
 from semel.coordinator.v1 import transactions_pb2 as wire
 from semel_coordinator.transactions.loops.timeout_sweep import abort_timed_out, sweep
 from semel_coordinator.transactions.machine import TransactionLimits
+from semel_coordinator.transactions.rpc.add_partitions_to_txn import PartitionAdder
+from semel_coordinator.transactions.rpc.init_producer_id import ProducerIdGiver
 from semel_runtime.authentication.principal import Origin
 from semel_runtime.server.calls import Call
 
@@ -22,14 +24,14 @@ async def begin(coordinator: Coordinator, transactional_id: str) -> None:
         transaction_timeout_ms=TIMEOUT_MS,
     )
     call = Call(origin=Origin(listener="default"))
-    producer = await coordinator.service.init_producer_id(init, call)
+    producer = await ProducerIdGiver(coordinator.parts).init_producer_id(init, call)
     add = wire.AddPartitionsToTxnRequest(
         transactional_id=transactional_id,
         producer_id=producer.producer_id,
         producer_epoch=producer.producer_epoch,
     )
     add.topics.add(topic_id=A0.topic_id, partitions=[A0.partition])
-    await coordinator.service.add_partitions_to_txn(add, call)
+    await PartitionAdder(coordinator.parts).add_partitions_to_txn(add, call)
 
 
 async def test_everything_that_is_timed_out_is_aborted_and_logged() -> None:

@@ -13,6 +13,12 @@ from semel.common.v1.participants_pb2 import (
 from semel.coordinator.v1 import transactions_pb2 as wire
 from semel_common.errors import InvalidRequestError, RetriableError, TopicNotFoundError
 from semel_coordinator.transactions.machine import TransactionKey
+from semel_coordinator.transactions.rpc.add_partitions_to_txn import PartitionAdder
+from semel_coordinator.transactions.rpc.end_txn import TransactionEnder
+from semel_coordinator.transactions.rpc.joint.end_joint_txn import JointEnder
+from semel_coordinator.transactions.rpc.joint.join_txn import TransactionJoiner
+from semel_coordinator.transactions.rpc.operators.describe_transactions import TransactionDescriber
+from semel_coordinator.transactions.rpc.prepare_txn import TransactionPreparer
 
 BY_NAME = TopicPartitions(topic="orders", partitions=[0, 1])
 
@@ -35,7 +41,7 @@ async def end_named(
         result=TRANSACTION_RESULT_COMMIT if commit else TRANSACTION_RESULT_ABORT,
         participants=Participants(topics=topics, group_ids=[GROUP.group_id]),
     )
-    return (await coordinator.service.end_txn(request, CALL)).producer_epoch
+    return (await TransactionEnder(coordinator.parts).end_txn(request, CALL)).producer_epoch
 
 
 async def test_commit_reaches_the_partitions_of_a_topic_that_is_named(cluster: Cluster) -> None:
@@ -58,7 +64,9 @@ async def test_name_means_the_topic_that_the_controller_knows_not_an_older_copy(
         named = TopicPartitions(topic="topic-a", partitions=[0])
         await end_named(coordinator, key, named)
         request = wire.DescribeTransactionsRequest(transactional_ids=["app"])
-        described = await coordinator.service.describe_transactions(request, CALL)
+        described = await TransactionDescriber(coordinator.parts).describe_transactions(
+            request, CALL
+        )
     topics = described.descriptions[0].transactions[0].participants.topics
     assert [topic.topic_id for topic in topics] == ["created-again"]
 
@@ -111,14 +119,16 @@ async def test_other_requests_take_names_too(cluster: Cluster) -> None:
             "producer_epoch": key.producer_epoch,
         }
         added = wire.AddPartitionsToTxnRequest(topics=[BY_NAME], **fields)  # type: ignore[arg-type]  # three fields
-        await coordinator.service.add_partitions_to_txn(added, CALL)
+        await PartitionAdder(coordinator.parts).add_partitions_to_txn(added, CALL)
         prepared = wire.PrepareTxnRequest(
             participants=Participants(topics=[BY_NAME]),
             **fields,  # type: ignore[arg-type]  # three fields
         )
-        await coordinator.service._prepared.prepare_txn(prepared, CALL)
+        await TransactionPreparer(coordinator.parts).prepare_txn(prepared, CALL)
         request = wire.DescribeTransactionsRequest(transactional_ids=["app"])
-        (found,) = (await coordinator.service.describe_transactions(request, CALL)).descriptions
+        (found,) = (
+            await TransactionDescriber(coordinator.parts).describe_transactions(request, CALL)
+        ).descriptions
         partitions = [
             (topic.topic_id, *topic.partitions)
             for topic in found.transactions[0].participants.topics
@@ -129,12 +139,12 @@ async def test_other_requests_take_names_too(cluster: Cluster) -> None:
 async def test_writers_of_a_joint_transaction_are_named_in_one_question(cluster: Cluster) -> None:
     name = wire.JointTransaction(transactional_id="joint", txn_version=1, owner="o", run="r")
     async with cluster.coordinator(send=False) as coordinator:
-        joint, writers = coordinator.service._joint, []
+        writers = []
         for writer in ("a", "b"):
             join = wire.JoinTxnRequest(
                 transaction=name, writer=writer, transaction_timeout_ms=1_000
             )
-            joined = await joint.join_txn(join, CALL)
+            joined = await TransactionJoiner(coordinator.parts).join_txn(join, CALL)
             writers.append(
                 wire.JointWriter(
                     producer_id=joined.producer_id,
@@ -143,7 +153,7 @@ async def test_writers_of_a_joint_transaction_are_named_in_one_question(cluster:
                 )
             )
         cluster.controller.asked.clear()
-        ended = await joint.end_joint_txn(
+        ended = await JointEnder(coordinator.parts).end_joint_txn(
             wire.EndJointTxnRequest(
                 transaction=name, result=TRANSACTION_RESULT_COMMIT, writers=writers, end_id="e"
             ),

@@ -1,25 +1,19 @@
-"""Answers GetTransactionOutcome: checks its form, runs the machine.
+"""GetTransactionOutcome: how a transaction ended, by one of its names."""
 
-Nothing is decided here; see ``machine/outcome.py``.
-"""
-
-from collections.abc import Callable
+from dataclasses import dataclass
 
 from semel.coordinator.v1 import outcomes_pb2 as wire
 from semel_common.errors import InvalidRequestError
-from semel_common.wire.methods import GET_TRANSACTION_OUTCOME
 from semel_coordinator.transactions.machine import (
     AbortReason,
     KnownOutcome,
     OutcomeAnswer,
     TransactionLimits,
     TransactionName,
-    TransactionsMachine,
 )
-from semel_coordinator.transactions.rpc import requests
-from semel_coordinator.transactions.rpc.runner_access import Runs
-from semel_runtime.clock import Clock
-from semel_runtime.server.calls import Call, Handlers
+from semel_coordinator.transactions.rpc import request_fields
+from semel_coordinator.transactions.rpc.service_parts import ServiceParts
+from semel_runtime.server.calls import Call
 from semel_runtime.server.form_checks import require_int
 
 _OUTCOMES = {
@@ -38,38 +32,22 @@ _REASONS: dict[AbortReason | None, wire.AbortReason.ValueType] = {
 }
 
 
-class OutcomeService:
-    """The handler of GetTransactionOutcome; a part of TransactionsService."""
+@dataclass(frozen=True, slots=True)
+class OutcomeTeller:
+    """Answers GetTransactionOutcome."""
 
-    def __init__(
-        self,
-        *,
-        runner: Runs,
-        machine: TransactionsMachine,
-        clock: Clock,
-        limits: TransactionLimits,
-        check_claimed: Callable[[], None],
-    ) -> None:
-        """Answer by the machine. `check_claimed` raises until this instance is in charge."""
-        self._runner = runner
-        self._machine = machine
-        self._clock = clock
-        self._limits = limits
-        self._check_claimed = check_claimed
-
-    def register(self, handlers: Handlers) -> None:
-        """Add the handler."""
-        handlers.add(GET_TRANSACTION_OUTCOME, self.get_transaction_outcome)
+    parts: ServiceParts
 
     async def get_transaction_outcome(
         self, request: wire.GetTransactionOutcomeRequest, _call: Call
     ) -> wire.GetTransactionOutcomeResponse:
         """Tell how a transaction ended."""
-        self._check_claimed()
-        name = _name(request, self._limits)
-        now_ms = self._clock.now_ms()
-        answer = await self._runner.run(
-            lambda: self._machine.get_transaction_outcome(name, now_ms=now_ms)
+        parts = self.parts
+        parts.claim.check()
+        name = _name(request, parts.limits)
+        now_ms = parts.clock.now_ms()
+        answer = await parts.runner.run(
+            lambda: parts.machine.get_transaction_outcome(name, now_ms=now_ms)
         )
         if answer.outcome is KnownOutcome.NEVER_GIVEN:
             raise _never_given(name, answer)
@@ -91,7 +69,7 @@ def _name(request: wire.GetTransactionOutcomeRequest, limits: TransactionLimits)
             "neither transactional_id nor producer_id is given", field="transactional_id"
         )
     transactional_id = (
-        requests.transactional_id(request.transactional_id, limits)
+        request_fields.transactional_id(request.transactional_id, limits)
         if request.transactional_id
         else None
     )

@@ -1,0 +1,1 @@
+"""The RPCs by which operators look at transactions and end them."""

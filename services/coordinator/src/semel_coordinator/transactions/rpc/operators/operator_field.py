@@ -1,0 +1,13 @@
+"""The person in requests of operators."""
+
+from semel.coordinator.v1 import outcomes_pb2 as wire
+from semel_common.wire.messages.request_bounds import OPERATOR_LENGTH_MAX
+from semel_runtime.server.form_checks import require_name
+
+
+def check_operator(operator: wire.Operator, *, dry_run: bool) -> None:
+    """Check that the operator gives a name and a reason, which the log shows."""
+    if not dry_run or operator.name:
+        require_name("operator.name", operator.name, length_max=OPERATOR_LENGTH_MAX)
+    if not dry_run or operator.reason:
+        require_name("operator.reason", operator.reason, length_max=OPERATOR_LENGTH_MAX)
