@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from defects.defect import collector
-from semel_group.machine import group_machine, moves
+from semel_group.machine import moves
 from semel_group.machine.membership.membership_machine import MembershipMachine
 from semel_group.machine.moves import GroupMoves
 from semel_group.machine.offsets.offsets_machine import OffsetsMachine
@@ -30,7 +30,7 @@ def _left_out(patch: pytest.MonkeyPatch, kind: type[Record]) -> None:
         every = known(group_ids, membership, offsets)
         return tuple(each for each in every if not isinstance(each, kind))
 
-    patch.setattr(group_machine, "known_of", without)
+    patch.setattr(moves, "known_of", without)
 
 
 @defect("groups-move-without-fences", "the new leader of a group knows no producer")

@@ -27,7 +27,7 @@ from semel_common.errors import SemelError
 from semel_common.ids import TopicPartition
 from semel_common.record_batches.sequence_numbers import next_sequence
 from semel_group.machine import offset_commits as commits_module
-from semel_group.machine.group_machine import GroupMachine
+from semel_group.machine.committed_offsets import CommittedOffsets
 from semel_group.machine.offsets import offsets_machine as offsets_module
 from semel_group.machine.offsets import producer as offsets_producer
 from semel_group.machine.offsets import state as offsets_state
@@ -196,13 +196,15 @@ def _moves_back(patch: pytest.MonkeyPatch) -> None:
 
 @defect("unstable-offsets-told", "an offset is told to a successor while a transaction may move it")
 def _unstable(patch: pytest.MonkeyPatch) -> None:
-    fetch_offsets = GroupMachine.fetch_offsets
+    fetch_offsets = CommittedOffsets.fetch_offsets
 
-    def told(self: GroupMachine, reader: Any, asked: Any, *, require_stable: bool) -> Any:
+    def told(
+        self: CommittedOffsets, reader: Any, asked: Any, *, require_stable: bool, page: Any
+    ) -> Any:
         del require_stable
-        return fetch_offsets(self, reader, asked, require_stable=False)
+        return fetch_offsets(self, reader, asked, require_stable=False, page=page)
 
-    patch.setattr(GroupMachine, "fetch_offsets", told)
+    patch.setattr(CommittedOffsets, "fetch_offsets", told)
 
 
 @defect("any-member-commits", "a member commits offsets of partitions that it does not hold")

@@ -304,7 +304,7 @@ class Group:
                     topic=TopicName("", TOPIC.topic_id), partition=0, committed_offset=epoch
                 )
                 try:
-                    result: Result[None, Any] = machine.txn_offset_commit(
+                    result: Result[None, Any] = machine.committed_offsets.txn_offset_commit(
                         Committer(group_id="group"),
                         Transaction(PRODUCER_ID, epoch),
                         0,
@@ -321,12 +321,16 @@ class Group:
                     coordinator_epoch=coordinator_epoch,
                     group_ids=("group",),
                 )
-                closed = machine.write_txn_markers(CLUSTER_ID, [marker], now_ms=EARLY_MS)
+                closed = machine.transactions.write_txn_markers(
+                    CLUSTER_ID, [marker], now_ms=EARLY_MS
+                )
                 refused = bool(closed.response[0])
                 return closed.records, () if refused else (MarkerDone(epoch, participant),)
             case Told():
                 answers = [_answer(GroupId("group"), message)]
-                return machine.apply_inquiry_answers(answers, now_ms=EARLY_MS).records, ()
+                return machine.transactions.apply_inquiry_answers(
+                    answers, now_ms=EARLY_MS
+                ).records, ()
             case _:
                 raise AssertionError(message)
 
@@ -344,7 +348,7 @@ class Group:
 
     def open_epochs(self, machine: GroupMachine) -> list[int]:
         """Return the transactions that are open."""
-        due = machine.transactions_to_inquire(now_ms=EARLY_MS + 1_000_000).response
+        due = machine.transactions.transactions_to_inquire(now_ms=EARLY_MS + 1_000_000).response
         return [each.producer_epoch for each in due]
 
 

@@ -211,7 +211,7 @@ class Stage:
                     for open_transaction in log.open_transactions
                 ]
             elif isinstance(machine, GroupMachine):
-                found += [f"{service.name}: offsets"] * machine.has_open_transactions()
+                found += [f"{service.name}: offsets"] * machine.transactions.has_open_transactions()
             elif isinstance(machine, CoordinatorMachine):
                 state = machine.transactions._state
                 found += [f"{service.name}: {each}" for each in (*state.ongoing, *state.decided)]

@@ -96,7 +96,7 @@ def _known_of(machine: Any, partition: int) -> object:  # noqa: ANN401 - of thre
             _members(machine.membership.groups.get(group_id)),
             _offsets(machine.offsets.group(group_id)),
         )
-        for group_id in machine._groups_in(partition)
+        for group_id in machine.moves.groups_in(partition)
     }
 
 

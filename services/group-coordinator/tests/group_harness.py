@@ -253,10 +253,9 @@ class GroupHarness:
         self, offsets: Mapping[int, int], by: Committer | None = None, *, metadata: str = ""
     ) -> tuple[RefusedOffset, ...]:
         """Commit offsets of ``orders``, by partition."""
+        committer, sent = by or Committer(group_id=GROUP), new_offsets(offsets, metadata)
         return self.run(
-            self.machine.commit_offsets(
-                by or Committer(group_id=GROUP), new_offsets(offsets, metadata), now_ms=self.now_ms
-            )
+            self.machine.committed_offsets.commit_offsets(committer, sent, now_ms=self.now_ms)
         )
 
     def txn_commit(
@@ -271,7 +270,7 @@ class GroupHarness:
     ) -> None:
         """Commit offsets of ``orders`` in a transaction."""
         self.run(
-            self.machine.txn_offset_commit(
+            self.machine.committed_offsets.txn_offset_commit(
                 by or Committer(group_id=GROUP),
                 Transaction(producer_id, epoch),
                 sequence,
@@ -297,8 +296,9 @@ class GroupHarness:
             coordinator_epoch=coordinator_epoch,
             groups=groups,
         )
+        transactions = self.machine.transactions
         (refused,) = self.run(
-            self.machine.write_txn_markers(CLUSTER_ID, [marker], now_ms=self.now_ms)
+            transactions.write_txn_markers(CLUSTER_ID, [marker], now_ms=self.now_ms)
         )
         return refused
 
@@ -318,23 +318,20 @@ class GroupHarness:
             coordinator_epoch=coordinator_epoch,
             current_epoch=current_epoch,
         )
-        return bool(self.run(self.machine.apply_inquiry_answers([answer], now_ms=self.now_ms)))
+        transactions = self.machine.transactions
+        return bool(self.run(transactions.apply_inquiry_answers([answer], now_ms=self.now_ms)))
 
     def forget(self, *, after_ms: int = 86_400_000) -> int:
         """Let time pass, and forget all that is idle then, whatever its coordinator would say."""
         self.now_ms += after_ms
+        producers, now_ms = self.machine.producers, self.now_ms
         idle = [
             each
-            for participant in self.run(self.machine.participants())
-            for each in self.run(
-                self.machine.idle_producers(
-                    participant,
-                    self.run(self.machine.producer_ids(participant)),
-                    now_ms=self.now_ms,
-                )
-            )
+            for participant in self.run(producers.participants())
+            for known in [self.run(producers.producer_ids(participant))]
+            for each in self.run(producers.idle_producers(participant, known, now_ms=now_ms))
         ]
-        return self.run(self.machine.forget_producers(idle, now_ms=self.now_ms))
+        return self.run(producers.forget_producers(idle, now_ms=now_ms))
 
     def fetch(
         self,
@@ -347,7 +344,8 @@ class GroupHarness:
         name = topic or TopicName("orders", "")
         asked = [NamedPartition(name, number) for number in numbers] or None
         reader = by or Committer(group_id=GROUP)
-        return self.run(self.machine.fetch_offsets(reader, asked, require_stable=stable))
+        offsets = self.machine.committed_offsets
+        return self.run(offsets.fetch_offsets(reader, asked, require_stable=stable))
 
     def committed(self, number: int) -> int:
         """Return the committed offset of one partition of ``orders``."""
@@ -356,38 +354,40 @@ class GroupHarness:
 
     def to_inquire(self, awaited: Collection[OpenTransactionAt[GroupId]] = ()) -> list[int]:
         """Return the epochs of the transactions that are to be asked about."""
-        due = self.run(self.machine.transactions_to_inquire(awaited, now_ms=self.now_ms))
+        transactions = self.machine.transactions
+        due = self.run(transactions.transactions_to_inquire(awaited, now_ms=self.now_ms))
         return [each.producer_epoch for each in due]
 
     # -- operators -------------------------------------------------------------------------------
 
     def describe(self, group_id: str = GROUP) -> GroupDescription | SemelError:
         """Describe one group."""
-        (description,) = self.run(self.machine.describe_groups([group_id]))
+        (description,) = self.run(self.machine.groups.describe_groups([group_id]))
         return description
 
     def list(self) -> tuple[GroupListing, ...]:
         """List all groups."""
-        return self.run(self.machine.list_groups(self.machine.group_ids()))
+        return self.run(self.machine.groups.list_groups(self.machine.groups.group_ids()))
 
     def delete_offsets(self, *numbers: int, group_id: str = GROUP) -> tuple[RefusedOffset, ...]:
         """Delete offsets of ``orders``."""
         asked = [NamedPartition(TopicName("orders", ""), number) for number in numbers]
-        return self.run(self.machine.delete_offsets(group_id, asked))
+        return self.run(self.machine.deletion.delete_offsets(group_id, asked))
 
     def delete(self, *group_ids: str) -> Sequence[str]:
         """Delete groups; return the error of each, or an empty text."""
-        refused = self.run(self.machine.delete_groups(group_ids or [GROUP]))
+        refused = self.run(self.machine.deletion.delete_groups(group_ids or [GROUP]))
         return [each.code.name if each else "" for each in refused]
 
     def expire_offsets(self, offsets_max: int = 100) -> int:
         """Forget what has expired by now."""
-        group_ids = self.machine.group_ids()
-        return self.run(self.machine.expire_offsets(group_ids, offsets_max, now_ms=self.now_ms))
+        group_ids, deletion = self.machine.groups.group_ids(), self.machine.deletion
+        return self.run(deletion.expire_offsets(group_ids, offsets_max, now_ms=self.now_ms))
 
     def forget_deleted_topics(self, offsets_max: int = 100) -> int:
         """Forget offsets of topics that are gone."""
-        return self.run(self.machine.remove_deleted_topics(self.machine.group_ids(), offsets_max))
+        group_ids, deletion = self.machine.groups.group_ids(), self.machine.deletion
+        return self.run(deletion.remove_deleted_topics(group_ids, offsets_max))
 
 
 def new_offsets(offsets: Mapping[int, int], metadata: str = "") -> list[NewOffset]:

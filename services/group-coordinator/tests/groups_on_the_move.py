@@ -32,21 +32,23 @@ class Pair:
     def hand_over(self, move: PartitionMove = MOVE) -> list[Record]:
         """Let the old leader hand over; return what it answers, as read on the other side."""
         serde = GroupSerde()
-        self.old.run(self.old.machine.hand_over(move))
-        return [serde.decode(serde.encode(each)) for each in self.old.machine.handed_over(move)]
+        self.old.run(self.old.machine.moves.hand_over(move))
+        return [
+            serde.decode(serde.encode(each)) for each in self.old.machine.moves.handed_over(move)
+        ]
 
     def take_over(
         self, records: list[Record], *, pieces: int = 1, move: PartitionMove = MOVE
     ) -> None:
         """Let the new leader store what was handed over, in so many pieces."""
         machine = self.new.machine
-        self.new.run(machine.begin_take_over(move))
+        self.new.run(machine.moves.begin_take_over(move))
         size = max(1, -(-len(records) // pieces))
         starts = range(0, max(1, len(records)), size)
         for start in starts:
             whole = start == starts[-1]
             piece = records[start : start + size]
-            self.new.run(machine.take_over(move, piece, whole=whole, now_ms=self.new.now_ms))
+            self.new.run(machine.moves.take_over(move, piece, whole=whole, now_ms=self.new.now_ms))
 
     def move(self, *, pieces: int = 1) -> None:
         """Move the group, all the way."""

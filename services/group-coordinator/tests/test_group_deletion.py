@@ -156,7 +156,7 @@ def test_a_group_made_again_goes_on_above_every_epoch_that_was_given() -> None:
     group.delete()
     assert group.join("a").member_epoch == 5
     with pytest.raises(StaleMemberEpochError):
-        group.run(group.machine.fetch_offsets(late, [], require_stable=False))
+        group.run(group.machine.committed_offsets.fetch_offsets(late, [], require_stable=False))
     assert codes(group.commit({0: 5}, late)) == ["STALE_MEMBER_EPOCH"]
     same_after_replay(group)
 

@@ -72,9 +72,11 @@ def answers(group: GroupHarness) -> list[object]:
         lambda it: it.describe(),
         lambda it: it.list(),
         lambda it: it.to_inquire(),
-        lambda it: it.run(it.machine.open_transactions(open_since_ms=it.now_ms, limit=9)),
-        lambda it: it.run(it.machine.participants()),
-        lambda it: list(it.machine.standing()),
+        lambda it: it.run(
+            it.machine.transactions.open_transactions(open_since_ms=it.now_ms, limit=9)
+        ),
+        lambda it: it.run(it.machine.producers.participants()),
+        lambda it: list(it.machine.groups.standing()),
     ]
     return [outcome(group, question) for question in questions]
 
@@ -199,9 +201,11 @@ def test_nothing_changes_what_was_handed_over(pair: Pair) -> None:
     assert old.expire_offsets() == 0
     assert isinstance(old.describe(), NotCoordinatorError)
     assert (old.list(), old.to_inquire()) == ((), [])
-    assert list(old.machine.standing()) == []
-    assert old.run(old.machine.participants()) == []
-    assert old.run(old.machine.open_transactions(open_since_ms=old.now_ms, limit=9)) == []
+    assert list(old.machine.groups.standing()) == []
+    assert old.run(old.machine.producers.participants()) == []
+    assert (
+        old.run(old.machine.transactions.open_transactions(open_since_ms=old.now_ms, limit=9)) == []
+    )
     assert known_of(old.machine)[1:4] == before[1:4]
 
 
@@ -212,15 +216,15 @@ def test_what_was_found_before_the_hand_over_is_not_forgotten_after_it() -> None
     old.txn_commit({1: 5})
     old.marker(ABORT)
     old.now_ms += 30 * 86_400_000
-    (participant,) = old.run(machine.participants())
-    known = old.run(machine.producer_ids(participant))
-    idle = old.run(machine.idle_producers(participant, known, now_ms=old.now_ms))
-    group_ids = machine.group_ids()
+    (participant,) = old.run(machine.producers.participants())
+    known = old.run(machine.producers.producer_ids(participant))
+    idle = old.run(machine.producers.idle_producers(participant, known, now_ms=old.now_ms))
+    group_ids = machine.groups.group_ids()
     pair.led(MOVING)
     pair.hand_over()
     assert (len(idle), group_ids) == (1, [GROUP])
-    assert old.run(machine.forget_producers(idle, now_ms=old.now_ms)) == 0
-    assert old.run(machine.expire_offsets(group_ids, 9, now_ms=old.now_ms)) == 0
+    assert old.run(machine.producers.forget_producers(idle, now_ms=old.now_ms)) == 0
+    assert old.run(machine.deletion.expire_offsets(group_ids, 9, now_ms=old.now_ms)) == 0
 
 
 def test_producers_are_idle_from_the_move_on_by_the_new_leaders_clock() -> None:
@@ -336,12 +340,12 @@ def test_what_was_taken_over_in_part_is_taken_over_again(pair: Pair) -> None:
     known = pair.hand_over()
     new = pair.new.machine
     pair.new.now_ms = 0
-    pair.new.run(new.begin_take_over(MOVE))
-    pair.new.run(new.take_over(MOVE, known[:3], whole=False, now_ms=0))
-    assert [each.whole for each in pair.new.run(new.arrivals())] == [False]
+    pair.new.run(new.moves.begin_take_over(MOVE))
+    pair.new.run(new.moves.take_over(MOVE, known[:3], whole=False, now_ms=0))
+    assert [each.whole for each in pair.new.run(new.moves.arrivals())] == [False]
     assert state_of(rebuilt(new.snapshot(), pair.new.limits, 1)) == state_of(new)
     pair.take_over(known, pieces=2)
-    assert [each.whole for each in pair.new.run(new.arrivals())] == [True]
+    assert [each.whole for each in pair.new.run(new.moves.arrivals())] == [True]
     pair.new.led(MOVED)
     members, committed_, pending, producers, *rest = known_of(pair.old.machine)
     assert isinstance(producers, dict)
@@ -351,8 +355,10 @@ def test_what_was_taken_over_in_part_is_taken_over_again(pair: Pair) -> None:
 
 def test_what_an_older_piece_said_is_forgotten(pair: Pair) -> None:
     pair.led(MOVING)
-    pair.new.run(pair.new.machine.begin_take_over(MOVE))
-    pair.new.run(pair.new.machine.take_over(MOVE, [committed(3, GROUP)], whole=False, now_ms=0))
+    pair.new.run(pair.new.machine.moves.begin_take_over(MOVE))
+    pair.new.run(
+        pair.new.machine.moves.take_over(MOVE, [committed(3, GROUP)], whole=False, now_ms=0)
+    )
     pair.take_over(pair.hand_over())
     pair.new.led(MOVED)
     assert pair.new.committed(3) == -1
@@ -363,8 +369,8 @@ def test_what_was_taken_over_wholly_is_not_taken_over_again(pair: Pair) -> None:
     known = pair.hand_over()
     pair.take_over(known)
     acts: list[Callable[[], object]] = [
-        lambda: pair.new.machine.begin_take_over(MOVE),
-        lambda: pair.new.machine.take_over(MOVE, known, whole=True, now_ms=0),
+        lambda: pair.new.machine.moves.begin_take_over(MOVE),
+        lambda: pair.new.machine.moves.take_over(MOVE, known, whole=True, now_ms=0),
     ]
     for act in acts:
         with pytest.raises(FencedLeaderEpochError):

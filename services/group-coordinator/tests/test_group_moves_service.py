@@ -203,7 +203,7 @@ async def test_what_is_whole_needs_the_old_leader_no_more() -> None:
         async with cluster.member(0) as old:
             await _write(old)
             cluster.announce(MOVING)
-            while not any(arrival.whole for arrival in new.app._machine.moves.arrivals()):
+            while not any(arrival.whole for arrival in new.app._machine.moves.arrivals().response):
                 await after(1)
             assert cluster.completions == 0
         await _until_served(new)

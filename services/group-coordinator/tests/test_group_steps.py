@@ -33,7 +33,12 @@ async def running(machine: GroupMachine) -> AsyncIterator[tuple[Runner[Record], 
         await runner.run(partial(machine.update_cluster, image({"orders": 4})))
         for each in GROUPS:
             offsets = new_offsets(dict.fromkeys(range(4), 7))
-            commit = partial(machine.commit_offsets, Committer(group_id=each), offsets, now_ms=0)
+            commit = partial(
+                machine.committed_offsets.commit_offsets,
+                Committer(group_id=each),
+                offsets,
+                now_ms=0,
+            )
             await runner.run(commit)
         yield runner, journal
 
@@ -55,9 +60,9 @@ async def test_others_go_on_while_metadata_are_taken() -> None:
         taker = MetadataTaker(runner, machine, journal)
         await taker.take(image({"orders": 4, "more": 1}, version=2))
         assert await turns_during(taker.take(image({"orders": 4, "more": 1}, version=2))) > 10
-        assert machine.group_ids() == GROUPS
+        assert machine.groups.group_ids() == GROUPS
         await taker.take(image({"more": 1}, version=3))
-        assert machine.group_ids() == []
+        assert machine.groups.group_ids() == []
 
 
 async def test_others_go_on_while_old_offsets_are_looked_for() -> None:
@@ -66,7 +71,7 @@ async def test_others_go_on_while_old_offsets_are_looked_for() -> None:
     async with running(machine) as (runner, _):
         retention = OffsetRetention(runner, machine, clock, check_interval_ms=1)
         assert await turns_during(retention.expire()) > 10
-        assert machine.group_ids() == GROUPS
+        assert machine.groups.group_ids() == GROUPS
         clock.advance(1)
         await retention.expire()
-        assert machine.group_ids() == []
+        assert machine.groups.group_ids() == []

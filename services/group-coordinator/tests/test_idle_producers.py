@@ -61,12 +61,14 @@ def test_who_was_heard_of_between_look_and_act_stays(group: GroupHarness) -> Non
     group.marker(COMMIT, epoch=0)
     group.now_ms += DAY_MS
     machine, participant = group.machine, GroupId(GROUP)
-    producer_ids = machine.producer_ids(participant).response
-    idle = machine.idle_producers(participant, producer_ids, now_ms=group.now_ms).response
+    producer_ids = machine.producers.producer_ids(participant).response
+    idle = machine.producers.idle_producers(participant, producer_ids, now_ms=group.now_ms).response
     assert idle == [IdleProducer(participant, PRODUCER_ID, 1)]
-    assert not machine.idle_producers(participant, [1], now_ms=group.now_ms).response
+    assert not machine.producers.idle_producers(participant, [1], now_ms=group.now_ms).response
     group.txn_commit({0: 9}, epoch=1)
-    assert machine.forget_producers(idle, now_ms=group.now_ms).response == 0
+    assert machine.producers.forget_producers(idle, now_ms=group.now_ms).response == 0
     group.marker(COMMIT, epoch=1)
     group.now_ms += DAY_MS
-    assert machine.forget_producers(idle, now_ms=group.now_ms).response == 0, "its fence has risen"
+    assert machine.producers.forget_producers(idle, now_ms=group.now_ms).response == 0, (
+        "its fence has risen"
+    )

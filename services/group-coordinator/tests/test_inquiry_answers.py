@@ -81,11 +81,11 @@ def test_what_somebody_waits_for_is_asked_about_at_once(group: GroupHarness) -> 
 
 
 def test_an_instance_knows_whether_anything_is_open(group: GroupHarness) -> None:
-    seen = [group.machine.has_open_transactions()]
+    seen = [group.machine.transactions.has_open_transactions()]
     group.txn_commit({0: 8})
-    seen.append(group.machine.has_open_transactions())
+    seen.append(group.machine.transactions.has_open_transactions())
     group.marker(ABORT)
-    seen.append(group.machine.has_open_transactions())
+    seen.append(group.machine.transactions.has_open_transactions())
     assert seen == [False, True, False]
 
 

@@ -118,7 +118,7 @@ async def test_nobody_waits_while_many_positions_are_gathered() -> None:
     await asyncio.sleep(0)
     while not looking.done():
         turns += 1
-        harness.run(harness.machine.delete_groups([f"{1_000 * turns // partitions:02}"]))
+        harness.run(harness.machine.deletion.delete_groups([f"{1_000 * turns // partitions:02}"]))
         await asyncio.sleep(0)
     await looking
     assert turns >= groups * partitions // 1_000

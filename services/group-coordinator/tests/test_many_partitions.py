@@ -78,7 +78,7 @@ def test_a_deleted_group_is_taken_out_of_a_transaction_at_once(group: GroupHarne
 
 def test_offsets_to_be_deleted_are_looked_for_once(group: GroupHarness) -> None:
     asked = [NamedPartition(TopicName("orders", ""), number % 4) for number in range(MANY)]
-    assert group.run(group.machine.delete_offsets(GROUP, asked)) == ()
+    assert group.run(group.machine.deletion.delete_offsets(GROUP, asked)) == ()
 
 
 def test_a_partition_that_is_named_twice_is_found_among_many() -> None:
@@ -97,13 +97,15 @@ def test_what_is_refused_holds_on_to_nothing_that_it_was_decided_with() -> None:
     unknown = [NamedPartition(TopicName("gone", ""), 0)]
     machine = harness.machine
     fetched = harness.run(
-        machine.fetch_offsets(Committer(group_id=GROUP), unknown, require_stable=False)
+        machine.committed_offsets.fetch_offsets(
+            Committer(group_id=GROUP), unknown, require_stable=False
+        )
     )
     refused = [
         *(each.error for each in harness.commit({99: 1}, Committer(group_id="other"))),
         *(offset.error for offset in fetched.offsets),
-        *(each.error for each in harness.run(machine.delete_offsets(GROUP, unknown))),
-        *harness.run(machine.delete_groups([GROUP])),
+        *(each.error for each in harness.run(machine.deletion.delete_offsets(GROUP, unknown))),
+        *harness.run(machine.deletion.delete_groups([GROUP])),
     ]
     assert len(refused) == 4
     for error in refused:

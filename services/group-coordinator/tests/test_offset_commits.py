@@ -50,7 +50,9 @@ def test_offsets_that_are_refused_do_not_hold_up_the_others(group: GroupHarness)
         ),
         NewOffset(topic=TopicName("orders", "orders-id"), partition=3, committed_offset=1),
     ]
-    refused = group.run(group.machine.commit_offsets(Committer(group_id=GROUP), offsets, now_ms=0))
+    refused = group.run(
+        group.machine.committed_offsets.commit_offsets(Committer(group_id=GROUP), offsets, now_ms=0)
+    )
     assert codes(refused) == [
         "UNKNOWN_TOPIC_OR_PARTITION",
         "UNKNOWN_TOPIC_OR_PARTITION",
@@ -67,7 +69,11 @@ def test_a_partition_with_two_offsets_is_refused(group: GroupHarness) -> None:
         NewOffset(topic=TopicName("", "orders-id"), partition=0, committed_offset=2),
     ]
     with pytest.raises(InvalidRequestError, match="partition 0 of topic id orders-id has two"):
-        group.run(group.machine.commit_offsets(Committer(group_id=GROUP), offsets, now_ms=0))
+        group.run(
+            group.machine.committed_offsets.commit_offsets(
+                Committer(group_id=GROUP), offsets, now_ms=0
+            )
+        )
     assert group.committed(0) == -1
 
 

@@ -15,7 +15,9 @@ def test_open_transactions_are_listed_the_oldest_first() -> None:
 
     def found(age_ms: int = 0, limit: int = 9) -> list[OpenSince[GroupId]]:
         since_ms = group.now_ms - age_ms
-        return group.run(group.machine.open_transactions(open_since_ms=since_ms, limit=limit))
+        return group.run(
+            group.machine.transactions.open_transactions(open_since_ms=since_ms, limit=limit)
+        )
 
     older = OpenSince(start_ms, OpenTransactionAt(GroupId(GROUP), PRODUCER_ID, 1))
     newer = OpenSince(start_ms + 10, OpenTransactionAt(GroupId(GROUP), PRODUCER_ID, 2))

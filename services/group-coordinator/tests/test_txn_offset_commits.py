@@ -335,7 +335,9 @@ def test_the_marker_of_a_deposed_coordinator_writes_nothing(group: GroupHarness)
 def test_one_request_cannot_lower_the_coordinator_epoch(group: GroupHarness) -> None:
     group.txn_commit({0: 8})
     markers = [txn_marker(COMMIT, epoch=9, coordinator_epoch=5), txn_marker(COMMIT)]
-    taken, fenced = group.run(group.machine.write_txn_markers(CLUSTER_ID, markers, now_ms=0))
+    taken, fenced = group.run(
+        group.machine.transactions.write_txn_markers(CLUSTER_ID, markers, now_ms=0)
+    )
     assert (taken, codes(fenced)) == ((), ["TRANSACTION_COORDINATOR_FENCED"])
     assert codes(group.marker(COMMIT, coordinator_epoch=4)) == ["TRANSACTION_COORDINATOR_FENCED"]
     assert group.committed(0) == -1
@@ -357,7 +359,9 @@ def test_many_markers_are_answered_each(group: GroupHarness) -> None:
         txn_marker(COMMIT, epoch=1),
     ]
     before = len(group.journal)
-    assert group.run(group.machine.write_txn_markers(CLUSTER_ID, markers, now_ms=0)) == (
+    assert group.run(
+        group.machine.transactions.write_txn_markers(CLUSTER_ID, markers, now_ms=0)
+    ) == (
         (),
         (),
         (),
@@ -383,7 +387,7 @@ def test_markers_of_another_cluster_are_refused(group: GroupHarness) -> None:
     """C-183: what cannot be verified is not written."""
     before = len(group.journal)
     with pytest.raises(InconsistentClusterIdError, match="belongs to cluster cluster, not to 'x'"):
-        group.run(group.machine.write_txn_markers("x", [txn_marker(COMMIT)], now_ms=0))
+        group.run(group.machine.transactions.write_txn_markers("x", [txn_marker(COMMIT)], now_ms=0))
     assert group.written(before) == []
 
 
@@ -391,8 +395,8 @@ def test_markers_wait_until_the_cluster_is_known() -> None:
     """C-180: a service that is not part of its cluster yet."""
     machine = GroupMachine(0, GroupLimits())
     with pytest.raises(CoordinatorNotAvailableError):
-        machine.write_txn_markers(CLUSTER_ID, [txn_marker(COMMIT)], now_ms=0)
-    assert machine.remove_deleted_topics([GROUP], 10) == Result(0)
+        machine.transactions.write_txn_markers(CLUSTER_ID, [txn_marker(COMMIT)], now_ms=0)
+    assert machine.deletion.remove_deleted_topics([GROUP], 10) == Result(0)
 
 
 # -- limits --------------------------------------------------------------------------------------
@@ -433,12 +437,9 @@ def test_another_instance_s_group_is_not_written() -> None:
 def test_a_partition_named_twice_refuses_the_request(group: GroupHarness) -> None:
     offsets = [*new_offsets({0: 8}), *new_offsets({0: 9})]
     transaction = txn_marker(COMMIT).transaction
+    committer, machine = Committer(group_id=GROUP), group.machine.committed_offsets
     with pytest.raises(InvalidRequestError, match="has two offsets"):
-        group.run(
-            group.machine.txn_offset_commit(
-                Committer(group_id=GROUP), transaction, 0, offsets, now_ms=0
-            )
-        )
+        group.run(machine.txn_offset_commit(committer, transaction, 0, offsets, now_ms=0))
 
 
 def test_a_producer_id_that_no_coordinator_gives_out_is_refused(group: GroupHarness) -> None:

@@ -137,7 +137,7 @@ class GroupApp:
             group_deleter=GroupDeleter(runner, machine),
             giver=GroupsGiver(runner, machine, claim_epoch=identity.claim_epoch),
         ).register(self.handlers)
-        OpenTransactionLister(runner, machine, clock).register(self.handlers)
+        OpenTransactionLister(runner, machine.transactions, clock).register(self.handlers)
         return _Background(
             link=self._link(runner, identity),
             expiry=expiry,
@@ -184,7 +184,7 @@ class GroupApp:
         environment = self._environment
         return ProducerExpiry(
             runner,
-            self._machine,
+            self._machine.producers,
             self._machine.cluster,
             connector=environment.connector,
             clock=environment.clock,

@@ -28,7 +28,7 @@ class GroupMetrics:
 
     def _figures(self) -> Iterable[Metric]:
         yield from cluster_figures(self._machine.cluster)
-        yield from group_figures(tuple(self._machine.standing()), self._clock.now_ms())
+        yield from group_figures(tuple(self._machine.groups.standing()), self._clock.now_ms())
         yield from self._lag_figures(self._lag.lags)
 
     def _lag_figures(self, lags: Mapping[Position, int]) -> Iterable[Metric]:

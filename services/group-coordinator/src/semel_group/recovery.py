@@ -35,11 +35,11 @@ async def recover(folder: Path, recovery: Recovery, image: ClusterImage) -> Reco
 async def _raise_all(
     machine: GroupMachine, recovery: Recovery, image: ClusterImage, runner: Runner[Record]
 ) -> dict[str, int | str]:
-    group_ids = machine.group_ids()
+    group_ids = machine.groups.group_ids()
     facts: dict[str, int | str] = {
         "groups": len(group_ids),
         "members that join again": len(list(machine.membership.members())),
-        "positions": sum(len(list(machine.committed_offsets(each))) for each in group_ids),
+        "positions": sum(len(list(machine.groups.committed_offsets(each))) for each in group_ids),
     }
     raised = partial(machine.raise_epochs, image, recovery.floor, now_ms=recovery.now_ms)
     decided = raised()

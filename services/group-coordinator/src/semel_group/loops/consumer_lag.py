@@ -102,8 +102,8 @@ class LagWatch:
 
     def _positions(self) -> Iterator[tuple[Position, int]]:
         """Yield each group as it is when it has its turn: others go on in between."""
-        for group_id in self._machine.group_ids():
-            for partition, offset in tuple(self._machine.committed_offsets(group_id)):
+        for group_id in self._machine.groups.group_ids():
+            for partition, offset in tuple(self._machine.groups.committed_offsets(group_id)):
                 yield Position(group_id, partition), offset
 
     async def _count(

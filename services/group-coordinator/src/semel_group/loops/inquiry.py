@@ -26,14 +26,14 @@ class GroupInquirer:
 
     def has_open_transactions(self) -> bool:
         """Whether any is open."""
-        return self._machine.has_open_transactions()
+        return self._machine.transactions.has_open_transactions()
 
     async def due(
         self, awaited: Collection[OpenTransactionAt[GroupId]]
     ) -> Sequence[OpenTransactionAt[GroupId]]:
         """Return the transactions to ask about; ``awaited`` hold back stable offsets."""
         now_ms = self._clock.now_ms()
-        query = partial(self._machine.transactions_to_inquire, awaited, now_ms=now_ms)
+        query = partial(self._machine.transactions.transactions_to_inquire, awaited, now_ms=now_ms)
         return await self._runner.run(query)
 
     async def apply(
@@ -41,5 +41,5 @@ class GroupInquirer:
     ) -> Sequence[InquiryAnswer[GroupId]]:
         """End the transactions that are still open."""
         now_ms = self._clock.now_ms()
-        decide = partial(self._machine.apply_inquiry_answers, answers, now_ms=now_ms)
+        decide = partial(self._machine.transactions.apply_inquiry_answers, answers, now_ms=now_ms)
         return await self._runner.run(decide, privileged=True)

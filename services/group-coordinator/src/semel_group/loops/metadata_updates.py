@@ -31,7 +31,7 @@ class MetadataTaker:
         await self._remove_deleted_topics()
 
     async def _remove_deleted_topics(self) -> None:
-        decide = partial(self._machine.remove_deleted_topics, offsets_max=RECORDS_PER_STEP)
-        removed = await through_groups(self._runner, self._machine.group_ids(), decide)
+        decide = partial(self._machine.deletion.remove_deleted_topics, offsets_max=RECORDS_PER_STEP)
+        removed = await through_groups(self._runner, self._machine.groups.group_ids(), decide)
         if removed:
             log.info("offsets of deleted topics removed", offsets=removed)

@@ -40,11 +40,11 @@ class OffsetRetention:
 
     async def expire(self) -> None:
         """Delete the offsets that have expired by now."""
-        expired = await through_groups(self._runner, self._machine.group_ids(), self._expire)
+        expired = await through_groups(self._runner, self._machine.groups.group_ids(), self._expire)
         if expired:
             log.info("offsets expired", records=expired)
 
     def _expire(self, group_ids: Sequence[str]) -> Result[int, Record]:
-        return self._machine.expire_offsets(
+        return self._machine.deletion.expire_offsets(
             group_ids, RECORDS_PER_STEP, now_ms=self._clock.now_ms()
         )

@@ -151,7 +151,7 @@ class MemberExpiry:
         """Give members of groups that are served from now on, or again, a fresh session."""
         for record in records:
             if isinstance(record, GroupsServed):
-                self._sessions.start(self._machine.members_in(record.partition), loop_ms())
+                self._sessions.start(self._machine.moves.members_in(record.partition), loop_ms())
 
     async def expire(self, now_ms: float) -> None:
         """Remove the members whose time is over by now."""

@@ -27,7 +27,7 @@ class GroupsTaker:
             InternalTopic.CONSUMER_OFFSETS,
             ServiceRole.GROUP_COORDINATOR,
             runner,
-            machine,
+            machine.moves,
             take_overs,
             ask=_ask,
             decode=GroupSerde().decode,

@@ -12,16 +12,20 @@ Kafka counts from the commit alone in groups of KIP-848, so that the offsets of 
 expire the moment its last member has gone.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 
 from semel_common.errors import GroupSubscribedToTopicError, NonEmptyGroupError, SemelError
 from semel_common.ids import TopicPartition
+from semel_group.machine.groups import Groups
 from semel_group.machine.limits import GroupLimits
 from semel_group.machine.membership.membership_machine import MembershipMachine
+from semel_group.machine.moves import GroupMoves
 from semel_group.machine.offsets.offsets_machine import OffsetsMachine
 from semel_group.machine.records import GroupDeleted, OffsetRemoved, Record
 from semel_group.machine.topics import Topics
 from semel_group.machine.values import NamedPartition, RefusedOffset
+from semel_runtime.cluster.metadata_copy import ClusterCopy
 from semel_runtime.machine import Result
 
 
@@ -31,23 +35,32 @@ class GroupDeletion:
     def __init__(
         self,
         limits: GroupLimits,
+        cluster: ClusterCopy,
+        moves: GroupMoves,
+        groups: Groups,
         membership: MembershipMachine,
         offsets: OffsetsMachine,
-        topics: Topics,
     ) -> None:
         """Decide about the groups of these machines."""
         self._limits = limits
+        self._cluster = cluster
+        self._topics = Topics(cluster)
+        self._moves = moves
+        self._groups = groups
         self._membership = membership
         self._offsets = offsets
-        self._topics = topics
+
+    # -- operators -------------------------------------------------------------------------------
 
     def delete_offsets(
         self, group_id: str, asked: Iterable[NamedPartition]
     ) -> Result[tuple[RefusedOffset, ...], Record]:
         """Forget offsets, each for itself; of what there is none, none is left. Answers refusals.
 
-        Refused are unknown partitions, and topics that a member reads.
+        Refused are unknown partitions, and topics that a member reads. Raises GroupIdNotFoundError.
         """
+        self._moves.check_in_charge(group_id)
+        self._groups.check_exists(group_id)
         group = self._offsets.group(group_id)
         held = group.held()
         removed: dict[TopicPartition, Record] = {}
@@ -64,22 +77,72 @@ class GroupDeletion:
                 removed[partition] = OffsetRemoved(group_id=group_id, partition=partition)
         return Result(tuple(refused), tuple(removed.values()))
 
-    def delete_group(self, group_id: str) -> GroupDeleted:
-        """Return the end of a group, which is there. Raises NonEmptyGroupError."""
+    def delete_groups(
+        self, group_ids: Sequence[str]
+    ) -> Result[tuple[SemelError | None, ...], Record]:
+        """Forget groups with their offsets. Answers for each, in the order given, why not."""
+        refused: list[SemelError | None] = []
+        records: list[Record] = []
+        for group_id in group_ids:
+            try:
+                records.append(self._deleted(group_id))
+                refused.append(None)
+            except SemelError as error:
+                refused.append(error.as_value())
+        return Result(tuple(refused), tuple(records))
+
+    def _deleted(self, group_id: str) -> GroupDeleted:
+        self._moves.check_in_charge(group_id)
+        self._groups.check_exists(group_id)
         if self._membership.has_members(group_id):
             members = len(self._membership.groups[group_id].members)
             raise NonEmptyGroupError(f"group {group_id!r} has {members} members")
         return GroupDeleted(group_id=group_id)
 
-    def expire(self, group_ids: Iterable[str], now_ms: int) -> Iterator[Record]:
-        """Return the expired state of some groups, and the groups that are expired themselves."""
-        for group_id in group_ids:
-            yield from self._expired_offsets(group_id, now_ms)
-            is_group = group_id in self._membership.groups
-            group = self._offsets.group(group_id)
-            nothing_left = not group.committed and not group.pending
-            if is_group and nothing_left and not self._membership.has_members(group_id):
-                yield GroupDeleted(group_id=group_id)
+    def _check_not_subscribed(self, group_id: str, partition: TopicPartition) -> None:
+        topic = self._topics.name_of(partition.topic_id).topic
+        if self._membership.is_subscribed(group_id, topic):
+            raise GroupSubscribedToTopicError(
+                f"a member of group {group_id!r} reads topic {topic!r}"
+            )
+
+    # -- the passage of time ---------------------------------------------------------------------
+
+    def remove_deleted_topics(
+        self, group_ids: Iterable[str], offsets_max: int
+    ) -> Result[int, Record]:
+        """Forget offsets of topics that are gone, so many at most. Answers how many it were."""
+        if self._cluster.image is None:
+            return Result(0)
+        gone = (
+            OffsetRemoved(group_id=group_id, partition=partition)
+            for group_id in self._moves.served(group_ids)
+            for partition in self._offsets.group(group_id).partitions()
+            if not self._topics.exists(partition.topic_id)
+        )
+        records = tuple(islice(gone, offsets_max))
+        return Result(len(records), records)
+
+    def expire_offsets(
+        self, group_ids: Iterable[str], offsets_max: int, *, now_ms: int
+    ) -> Result[int, Record]:
+        """Forget expired offsets, and groups that are expired themselves: so many records at most.
+
+        Answers how many it were.
+        """
+        expired = chain.from_iterable(
+            self._expired(group_id, now_ms) for group_id in self._moves.served(group_ids)
+        )
+        records = tuple(islice(expired, offsets_max))
+        return Result(len(records), records)
+
+    def _expired(self, group_id: str, now_ms: int) -> Iterator[Record]:
+        yield from self._expired_offsets(group_id, now_ms)
+        is_group = group_id in self._membership.groups
+        group = self._offsets.group(group_id)
+        nothing_left = not group.committed and not group.pending
+        if is_group and nothing_left and not self._membership.has_members(group_id):
+            yield GroupDeleted(group_id=group_id)
 
     def _expired_offsets(self, group_id: str, now_ms: int) -> Iterator[OffsetRemoved]:
         group = self._offsets.group(group_id)
@@ -94,10 +157,3 @@ class GroupDeletion:
             topic = self._topics.name_of(partition.topic_id).topic
             if not membership.is_subscribed(group_id, topic):
                 yield OffsetRemoved(group_id=group_id, partition=partition)
-
-    def _check_not_subscribed(self, group_id: str, partition: TopicPartition) -> None:
-        topic = self._topics.name_of(partition.topic_id).topic
-        if self._membership.is_subscribed(group_id, topic):
-            raise GroupSubscribedToTopicError(
-                f"a member of group {group_id!r} reads topic {topic!r}"
-            )

@@ -41,6 +41,7 @@ from semel_group.machine.records import (
     Record,
     TxnOffsetsCommitted,
 )
+from semel_group.machine.values import MemberKey
 from semel_runtime.cluster.metadata_copy import ClusterCopy
 from semel_runtime.cluster.metadata_image import ClusterImage, PartitionLeader
 from semel_runtime.machine import Result
@@ -54,10 +55,18 @@ _partition_for_id = lru_cache(maxsize=1 << 17)(partition_for_id)
 class GroupMoves:
     """Which groups are served here, and which are not, although they are known."""
 
-    def __init__(self, instance_id: int, cluster: ClusterCopy) -> None:
+    def __init__(
+        self,
+        instance_id: int,
+        cluster: ClusterCopy,
+        membership: MembershipMachine,
+        offsets: OffsetsMachine,
+    ) -> None:
         """Serve what the metadata say that is led here."""
         self._instance_id = instance_id
         self._cluster = cluster
+        self._membership = membership
+        self._offsets = offsets
         self._handed_over: dict[int, tuple[int, GroupsHandedOver]] = {}
         self._taken_over: dict[int, tuple[int, GroupsTakenOver]] = {}
 
@@ -89,14 +98,24 @@ class GroupMoves:
         partition = self.partition_of(group_id)
         return partition not in self._handed_over and partition not in self._taken_over
 
+    def groups_in(self, partition: int) -> list[str]:
+        """Return the groups of a partition of which something is known."""
+        known = {*self._membership.groups, *self._offsets.known_group_ids()}
+        return sorted(group_id for group_id in known if self.partition_of(group_id) == partition)
+
+    def members_in(self, partition: int) -> list[MemberKey]:
+        """Return the members of all groups of a partition."""
+        members = self._membership.members()
+        return [key for key in members if self.partition_of(key.group_id) == partition]
+
     def served(self, group_ids: Iterable[str]) -> Iterator[str]:
         """Return the groups that are served here."""
         return filter(self.is_served, group_ids)
 
-    def arrivals(self) -> list[Arrival]:
+    def arrivals(self) -> Result[list[Arrival], Record]:
         """Return the partitions that move here."""
         image = self._cluster.image
-        return [
+        arrivals = [
             Arrival(
                 move=PartitionMove(
                     partition=partition,
@@ -109,6 +128,7 @@ class GroupMoves:
             for partition, leader in (_leaders(image).items() if image else ())
             if leader.moving_to == self._instance_id
         ]
+        return Result(arrivals)
 
     # -- handlers --------------------------------------------------------------------------------
 
@@ -160,6 +180,49 @@ class GroupMoves:
                 f"groups of partition {move.partition} do not move here under leader epoch"
                 f" {move.leader_epoch}"
             )
+
+    def handed_over(self, move: PartitionMove) -> tuple[Record, ...]:
+        """Return all that is known of groups that were handed over: it does not change."""
+        return known_of(self.groups_in(move.partition), self._membership, self._offsets)
+
+    def take_over(
+        self, move: PartitionMove, records: Iterable[Record], *, whole: bool, now_ms: int
+    ) -> Result[None, Record]:
+        """Take the new part of a piece of the handed-over state; ``whole``: of the last one.
+
+        Producers are idle from now on: their times are by another clock.
+        Raises FencedLeaderEpochError, and CorruptMessageError.
+        """
+        self.check_arriving(move)
+        taken = [record for record in records if self._is_new(record, move.partition)]
+        return Result(
+            None,
+            (
+                *(_idle_from(record, now_ms) for record in taken),
+                *([_taken(move, whole=True)] if whole else ()),
+            ),
+        )
+
+    def _is_new(self, record: Record, partition: int) -> bool:
+        """Whether a handed-over record says more than is known here."""
+        match record:
+            case MemberEpochsGiven(group_epoch=group_epoch):
+                given = self._membership.epochs_given()
+                return all(group_epoch > known.group_epoch for known in given)
+            case CoordinatorEpochSeen(transaction_log_partition=log, coordinator_epoch=epoch):
+                return epoch > self._offsets.coordinator_epochs.newest(log)
+            case (
+                ConsumerGroup()
+                | Member()
+                | OffsetCommitted()
+                | TxnOffsetsCommitted()
+                | ProducerState()
+            ) if self.partition_of(record.group_id) == partition:
+                return True
+            case _:
+                raise CorruptMessageError(
+                    f"{type(record).__name__} is not of a group of partition {partition}"
+                )
 
     # -- replay ----------------------------------------------------------------------------------
 
@@ -253,45 +316,8 @@ def _place(offset: int, record: GroupOffsetsRecord) -> tuple[int, bool, str, obj
     return offset, isinstance(record, ProducerState), record.group_id, detail
 
 
-def taken_over(
-    moves: GroupMoves,
-    membership: MembershipMachine,
-    offsets: OffsetsMachine,
-    move: PartitionMove,
-    records: Iterable[Record],
-    *,
-    whole: bool,
-    now_ms: int,
-) -> Iterator[Record]:
-    """Yield the new part of a piece of the handed-over state; ``whole``: of the last one.
-
-    Producers are idle from now on: their times are by another clock.
-    Raises FencedLeaderEpochError, and CorruptMessageError.
-    """
-    moves.check_arriving(move)
-    for record in records:
-        match record:
-            case MemberEpochsGiven():
-                if all(record.group_epoch > each.group_epoch for each in membership.epochs_given()):
-                    yield record
-            case CoordinatorEpochSeen(transaction_log_partition=partition):
-                if record.coordinator_epoch > offsets.coordinator_epochs.newest(partition):
-                    yield record
-            case (
-                ConsumerGroup()
-                | Member()
-                | OffsetCommitted()
-                | TxnOffsetsCommitted()
-                | ProducerState()
-            ) if moves.partition_of(record.group_id) == move.partition:
-                is_producer = isinstance(record, ProducerState)
-                yield replace(record, last_ended_ms=now_ms) if is_producer else record
-            case _:
-                raise CorruptMessageError(
-                    f"{type(record).__name__} is not of a group of partition {move.partition}"
-                )
-    if whole:
-        yield _taken(move, whole=True)
+def _idle_from(record: Record, now_ms: int) -> Record:
+    return replace(record, last_ended_ms=now_ms) if isinstance(record, ProducerState) else record
 
 
 def _taken(move: PartitionMove, *, whole: bool) -> GroupsTakenOver:

@@ -28,7 +28,7 @@ class OffsetCommitter:
         """Commit each offset for itself, at once; errors are values."""
         del call
         decide = partial(
-            self._machine.commit_offsets,
+            self._machine.committed_offsets.commit_offsets,
             committer(request),
             new_offsets(request.topics),
             now_ms=self._clock.now_ms(),

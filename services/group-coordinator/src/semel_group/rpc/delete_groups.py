@@ -28,7 +28,7 @@ class GroupDeleter:
         """Forget each group for itself; errors are values."""
         del call
         ids = group_ids(request.group_ids)
-        refused = await self._runner.run(partial(self._machine.delete_groups, ids))
+        refused = await self._runner.run(partial(self._machine.deletion.delete_groups, ids))
         response = wire.DeleteGroupsResponse()
         for group_id, error in zip(ids, refused, strict=True):
             response.groups.add(group_id=group_id, error=None if error is None else to_value(error))

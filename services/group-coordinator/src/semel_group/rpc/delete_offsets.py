@@ -30,6 +30,8 @@ class OffsetDeleter:
         del call
         group = group_id(request.group_id)
         asked = named_partitions(request.topics)
-        refused = await self._runner.run(partial(self._machine.delete_offsets, group, asked))
+        refused = await self._runner.run(
+            partial(self._machine.deletion.delete_offsets, group, asked)
+        )
         log.info("offsets deleted", group_id=group, partitions=len(asked) - len(refused))
         return wire.DeleteOffsetsResponse(errors=map(refused_offset, refused))

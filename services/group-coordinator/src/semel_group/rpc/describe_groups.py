@@ -35,7 +35,7 @@ class GroupDescriber:
         page, topics = Page(0), self._machine.topics
         response = wire.DescribeGroupsResponse()
         for group_id in group_ids(request.group_ids):
-            describe = partial(self._machine.describe_groups, (group_id,))
+            describe = partial(self._machine.groups.describe_groups, (group_id,))
             (described,) = await self._runner.run(describe)
             entry = group_description(group_id, described, topics)
             if not page.takes(entry):

@@ -44,7 +44,7 @@ class OffsetFetcher:
         del call
         page = Page(request.limit, unless_limited=_OFFSETS_MAX)
         decide = partial(
-            self._machine.fetch_offsets,
+            self._machine.committed_offsets.fetch_offsets,
             reader(request),
             asked_partitions(request),
             require_stable=request.require_stable,

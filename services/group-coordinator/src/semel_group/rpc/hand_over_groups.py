@@ -18,7 +18,7 @@ class GroupsGiver:
         self._giver = StateGiver(
             InternalTopic.CONSUMER_OFFSETS,
             runner,
-            machine,
+            machine.moves,
             GroupSerde().encode,
             claim_epoch=claim_epoch,
         )

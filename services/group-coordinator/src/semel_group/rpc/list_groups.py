@@ -31,11 +31,11 @@ class GroupLister:
         del call
         states = group_states(request)
         page, token = Page(request.limit), check_token(request.page_token)
-        candidates = await self._runner.run(self._machine.list_candidates)
+        candidates = await self._runner.run(self._machine.groups.list_candidates)
         names = await names_after(candidates, token)
         response = wire.ListGroupsResponse()
         while piece := list(islice(names, _LIST_PIECE)):
-            for listing in await self._runner.run(partial(self._machine.list_groups, piece)):
+            for listing in await self._runner.run(partial(self._machine.groups.list_groups, piece)):
                 if listing.state in states:
                     entry = _group_listing(listing)
                     if not page.takes(entry):

@@ -42,7 +42,7 @@ class TxnOffsetCommitter:
         del call
         commit = txn_commit(request)
         decide = partial(
-            self._machine.txn_offset_commit,
+            self._machine.committed_offsets.txn_offset_commit,
             commit.committer,
             commit.transaction,
             commit.base_sequence,

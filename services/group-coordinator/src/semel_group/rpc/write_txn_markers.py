@@ -35,7 +35,7 @@ class MarkerWriter:
         """End transactions here; if no call waits for it behind the coordinator, it has time."""
         del call
         decide = partial(
-            self._machine.write_txn_markers,
+            self._machine.transactions.write_txn_markers,
             request.cluster_id,
             txn_markers(request),
             now_ms=self._clock.now_ms(),
