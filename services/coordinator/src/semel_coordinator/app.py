@@ -13,8 +13,9 @@ from semel_coordinator.config import CoordinatorSettings
 from semel_coordinator.controller import CONTROLLER_ID
 from semel_coordinator.controller.loops.instance_liveness import Liveness
 from semel_coordinator.controller.loops.presence import ControllerPresence, LinkedPresence, Presence
-from semel_coordinator.controller.rpc.cluster_service import ClusterService
+from semel_coordinator.controller.rpc.cluster_service import bind_questions
 from semel_coordinator.controller.rpc.forward_to_controller import CHANGING_PATHS
+from semel_coordinator.controller.rpc.metadata_reader import MetadataReader
 from semel_coordinator.controller.rpc.metadata_versions import VersionGate
 from semel_coordinator.coordinator_machine import CoordinatorMachine, CoordinatorRecord
 from semel_coordinator.record_serde import CoordinatorSerde
@@ -109,15 +110,16 @@ class CoordinatorApp:
         )
         bind(self.handlers, self._parts.service, giver)
         runner.on_durable(self._parts.taker.on_durable)
-        ClusterService(
-            runner,
-            self._machine,
+        bind_questions(
+            self.handlers,
+            MetadataReader(runner, self._machine.cluster),
+            self._machine.controller,
             versions=self._versions,
             liveness=liveness,
             controller_mark=presence.controller_mark,
             topics_now=presence.topics,
-        ).register(self.handlers)
-        presence.changes.register_handlers(self.handlers)
+        )
+        presence.bind_changes(self.handlers)
         log.info(
             "journal loaded",
             claim_epoch=runner.claim_epoch,

@@ -5,13 +5,11 @@ from coordinator_harness import registration
 
 from semel.coordinator.v1 import cluster_pb2 as wire
 from semel_common.errors import InvalidRequestError
-from semel_coordinator.controller.rpc.request_checks import (
-    check_create_topics,
-    check_delete_topics,
-    check_find_coordinator,
-    check_metadata,
-    read_registration,
-)
+from semel_coordinator.controller.rpc.find_coordinator import check_find_coordinator
+from semel_coordinator.controller.rpc.instances.registration_requests import read_registration
+from semel_coordinator.controller.rpc.metadata import check_metadata
+from semel_coordinator.controller.rpc.topics.create_topics import check_create_topics
+from semel_coordinator.controller.rpc.topics.delete_topics import check_delete_topics
 from semel_runtime.cluster.metadata_image import Listener, ServiceRole
 
 LONG = "x" * 65

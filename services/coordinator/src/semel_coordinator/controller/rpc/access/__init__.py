@@ -1,0 +1,1 @@
+"""The RPCs about access rules and quotas."""

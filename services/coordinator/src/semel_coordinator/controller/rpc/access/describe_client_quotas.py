@@ -1,0 +1,42 @@
+"""DescribeClientQuotas: the limits of users, page by page."""
+
+from dataclasses import dataclass
+
+from semel.coordinator.v1 import quotas_pb2 as wire
+from semel_common.wire.messages.request_bounds import NAMES_MAX
+from semel_coordinator.controller.rpc.field_checks import require_users
+from semel_coordinator.controller.rpc.metadata_reader import MetadataReader
+from semel_runtime.access.access_serde import quotas_to_wire
+from semel_runtime.server.calls import Call
+from semel_runtime.server.form_checks import require_count
+from semel_runtime.server.pages import Page, check_token
+
+_USER = "="
+"""Stands before the name of a user in a page token: the token of no user is not that of no page."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaDescriber:
+    """Answers DescribeClientQuotas."""
+
+    reader: MetadataReader
+
+    async def describe_client_quotas(
+        self, request: wire.DescribeClientQuotasRequest, _call: Call
+    ) -> wire.DescribeClientQuotasResponse:
+        """Answer the limits of users."""
+        require_count("users", request.users, maximum=NAMES_MAX)
+        require_users(request.users)
+        users = set(request.users)
+        page, token = Page(request.limit), check_token(request.page_token)
+        found = (await self.reader.read(self.reader.image)).client_quotas
+        wanted = (quotas for quotas in found if not users or quotas.user in users)
+        response = wire.DescribeClientQuotasResponse()
+        for entry in quotas_to_wire(wanted):
+            if f"{_USER}{entry.user}" <= token:
+                continue
+            if not page.takes(entry):
+                response.next_page_token = f"{_USER}{response.client_quotas[-1].user}"
+                break
+            response.client_quotas.append(entry)
+        return response

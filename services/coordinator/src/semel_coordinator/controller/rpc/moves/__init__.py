@@ -1,0 +1,1 @@
+"""The RPCs about moves of partitions."""
