@@ -8,9 +8,10 @@ from collections.abc import Iterable, Sequence
 from semel_common.errors import SemelError
 from semel_group.machine.groups import Groups
 from semel_group.machine.limits import GroupLimits
+from semel_group.machine.membership.committing_members import check_current, committing_member
 from semel_group.machine.membership.membership_machine import MembershipMachine
 from semel_group.machine.moves import GroupMoves
-from semel_group.machine.offset_commits import Admission, check_current, checksum, distinct
+from semel_group.machine.offset_commits import Admission, checksum, distinct
 from semel_group.machine.offset_fetch import OffsetsPage, fetch_all, fetch_named, holders
 from semel_group.machine.offsets.offsets_machine import OffsetsMachine
 from semel_group.machine.records import Member, OffsetCommitted, Record, TxnOffsetsCommitted
@@ -134,4 +135,5 @@ class CommittedOffsets:
     def _committing_member(self, committer: Committer) -> Member | None:
         if committer.member_id:
             self._groups.check_exists(committer.group_id)
-        return self._membership.committing_member(committer)
+        group = self._membership.groups.get(committer.group_id)
+        return committing_member(group, committer)

@@ -15,6 +15,7 @@ from semel_group.machine.group_transactions import GroupTransactions
 from semel_group.machine.groups import Groups
 from semel_group.machine.idle_producers import IdleProducers
 from semel_group.machine.limits import GroupLimits
+from semel_group.machine.membership.heartbeats import Heartbeats
 from semel_group.machine.membership.membership_machine import MembershipMachine
 from semel_group.machine.moves import GroupMoves
 from semel_group.machine.offsets.offsets_machine import OffsetsMachine
@@ -54,6 +55,7 @@ class GroupMachine:
         self.offsets = offsets
         self.moves = moves
         self.groups = groups
+        self._heartbeats = Heartbeats(limits, membership)
         self.committed_offsets = CommittedOffsets(
             limits, cluster, moves, groups, membership, offsets
         )
@@ -64,9 +66,9 @@ class GroupMachine:
     # -- members ---------------------------------------------------------------------------------
 
     def consumer_group_heartbeat(self, heartbeat: Heartbeat) -> Result[HeartbeatAnswer, Record]:
-        """See ``MembershipMachine.consumer_group_heartbeat``."""
+        """See ``Heartbeats.consumer_group_heartbeat``."""
         self.moves.check_in_charge(heartbeat.group_id)
-        return self.membership.consumer_group_heartbeat(heartbeat)
+        return self._heartbeats.consumer_group_heartbeat(heartbeat)
 
     def expire_member(self, key: MemberKey, *, now_ms: int) -> Result[bool, Record]:
         """Remove a member that was silent or slow for too long. Answers whether it was there."""

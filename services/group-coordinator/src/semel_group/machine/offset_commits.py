@@ -8,23 +8,12 @@ from msgspec import Struct
 from semel_common.errors import (
     InvalidRequestError,
     OffsetMetadataTooLargeError,
-    StaleMemberEpochError,
 )
 from semel_common.record_batches.crc import crc32c
-from semel_group.machine.membership.membership_machine import stale_partition
+from semel_group.machine.membership.committing_members import stale_partition
 from semel_group.machine.records import Member, OffsetCommitted
 from semel_group.machine.topics import Topics
 from semel_group.machine.values import Committer, NewOffset
-
-
-def check_current(committer: Committer, member: Member | None) -> None:
-    """Raise StaleMemberEpochError unless the committer has the epoch of its member."""
-    if member is not None and committer.member_epoch != member.member_epoch:
-        raise StaleMemberEpochError(
-            f"member {committer.member_id!r} has epoch {committer.member_epoch}: "
-            f"the group gave it {member.member_epoch}",
-            member_epoch=member.member_epoch,
-        )
 
 
 class Admission(Struct, frozen=True, kw_only=True):
