@@ -10,9 +10,9 @@ from defects.defect import collector
 from semel_broker.compaction.content import BatchContent
 from semel_broker.compaction.keys import KeyMap
 from semel_broker.compaction.rules import Cleaning, Fate, Kept, Removed, Rewritten
-from semel_broker.machine import compaction, producer_expiry
+from semel_broker.machine import compaction, idle_producers
 from semel_broker.machine.compaction import CompactionPlan
-from semel_broker.machine.partition_log import PartitionLog
+from semel_broker.machine.log.partition_log import PartitionLog
 from semel_broker.machine.records import LogCompacted, LogRecord, ProducerState
 from semel_common.ids import producer_id_of
 from semel_coordinator.transactions.machine import TransactionKey
@@ -135,7 +135,7 @@ def _fence(patch: pytest.MonkeyPatch) -> None:
     def is_idle(state: ProducerState, now_ms: int, _limits: object) -> bool:
         return not state.open_epochs and now_ms - state.last_timestamp_ms >= _HASTE_MS
 
-    patch.setattr(producer_expiry, "_is_idle", is_idle)
+    patch.setattr(idle_producers, "_is_idle", is_idle)
     patch.setattr(IdleProducer, "had_transactions", property(lambda _: False))
 
 

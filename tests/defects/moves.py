@@ -10,8 +10,9 @@ from defects.defect import collector
 from semel.broker.v1.moves_pb2 import CopyLogResponse
 from semel_broker.loops.take_over import LogTaker
 from semel_broker.machine import moves
+from semel_broker.machine.log.partition_log import PartitionLog
 from semel_broker.machine.log_directory import LogDirectory
-from semel_broker.machine.partition_log import PartitionLog
+from semel_broker.machine.moves import LogMoves
 from semel_broker.machine.records import (
     AbortedTransaction,
     LogState,
@@ -99,7 +100,7 @@ def _completed(patch: pytest.MonkeyPatch) -> None:
 
 @defect("moves-forget-the-start", "the new leader serves again what was deleted at the old one")
 def _start(patch: pytest.MonkeyPatch) -> None:
-    known = moves.handed_over
+    known = LogMoves.handed_over
 
     def from_the_start(*args: Any) -> Any:
         state = known(*args)
@@ -107,4 +108,4 @@ def _start(patch: pytest.MonkeyPatch) -> None:
         assert isinstance(first, LogState)
         return replace(state, entities=(replace(first, log_start_offset=0), *others))
 
-    patch.setattr(moves, "handed_over", from_the_start)
+    patch.setattr(LogMoves, "handed_over", from_the_start)

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from defects.defect import collector
 from semel_broker.journal.record_serde import BrokerSerde
 from semel_broker.loops import inquiry as inquiry_module
-from semel_broker.machine import producer_state as broker_producer
-from semel_broker.machine.aborted_index import AbortedIndex
+from semel_broker.machine.log import producer_state as broker_producer
+from semel_broker.machine.log.aborted_index import AbortedIndex
+from semel_broker.machine.log.partition_log import PartitionLog
 from semel_broker.machine.markers import MarkerRecord, OutcomeDecisions
-from semel_broker.machine.partition_log import PartitionLog
 from semel_broker.machine.records import (
     BatchAppended,
     LogRecord,

@@ -4,7 +4,7 @@ import pytest
 
 from defects import DEFECTS, planted
 from defects.hunt import hunt
-from semel_broker.machine.partition_log import PartitionLog
+from semel_broker.machine.log.partition_log import PartitionLog
 from semel_coordinator.transactions.machine import TransactionsMachine
 
 QUICK = (

@@ -262,12 +262,12 @@ class Broker:
                     committed=commit,
                     coordinator_epoch=coordinator_epoch,
                 )
-                closed = machine.write_txn_markers([outcome], now_ms=EARLY_MS)
+                closed = machine.transactions.write_txn_markers([outcome], now_ms=EARLY_MS)
                 refused = closed.response[0] is not None
                 return closed.records, () if refused else (MarkerDone(epoch, participant),)
             case Told():
                 outcomes = [broker_inquiry._outcome(_answer(PLACE, message))]
-                return machine.write_txn_markers(outcomes, now_ms=EARLY_MS).records, ()
+                return machine.transactions.write_txn_markers(outcomes, now_ms=EARLY_MS).records, ()
             case _:
                 raise AssertionError(message)
 
@@ -283,7 +283,7 @@ class Broker:
 
     def open_epochs(self, machine: BrokerMachine) -> list[int]:
         """Return the transactions that are open."""
-        due = machine.transactions_to_inquire(now_ms=EARLY_MS + 1_000_000).response
+        due = machine.transactions.transactions_to_inquire(now_ms=EARLY_MS + 1_000_000).response
         return [each.producer_epoch for each in due]
 
 

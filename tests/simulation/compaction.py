@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from semel.common.v1.records_pb2 import RecordBatch
 from semel_broker.machine import BrokerMachine
-from semel_broker.machine.gaps import is_allowed
-from semel_broker.machine.partition_log import PartitionLog
+from semel_broker.machine.log.gaps import is_allowed
+from semel_broker.machine.log.partition_log import PartitionLog
 from semel_broker.machine.records import LogCompacted
 from semel_broker.storage.stored_batches import read_batch
 from semel_common.record_batches.batches import decode_records

@@ -200,26 +200,26 @@ class BrokerHarness:
     ) -> Deleted:
         """Delete from one partition; raise if it was refused."""
         position = DeletePosition(name or at(), before)
-        (answer,) = self.run(self.machine.delete_records([position], validate_only=dry))
+        (answer,) = self.run(self.machine.log_starts.delete_records([position], validate_only=dry))
         if isinstance(answer, SemelError):
             raise answer
         return answer
 
     def retain(self) -> None:
         """Cut off expired records."""
-        partitions = self.run(self.machine.participants())
-        self.run(self.machine.apply_retention(partitions, now_ms=self.now_ms))
+        partitions = self.run(self.machine.led_partitions())
+        self.run(self.machine.log_starts.apply_retention(partitions, now_ms=self.now_ms))
 
     @property
     def start_offset(self) -> int:
         """Of partition 0."""
-        (listed,) = self.run(self.machine.list_offsets([at()], COMMITTED))
+        (listed,) = self.run(self.machine.reads.list_offsets([at()], COMMITTED))
         assert isinstance(listed, ReadPlan)
         return listed.log_start_offset
 
     def mark(self, *outcomes: Outcome) -> list[SemelError | None]:
         """Apply outcomes; answer why each was refused."""
-        return self.run(self.machine.write_txn_markers(outcomes, now_ms=self.now_ms))
+        return self.run(self.machine.transactions.write_txn_markers(outcomes, now_ms=self.now_ms))
 
     def commit(
         self,
@@ -267,20 +267,20 @@ class BrokerHarness:
         self.now_ms += after_ms
         idle = [
             each
-            for partition in self.run(self.machine.participants())
+            for partition in self.run(self.machine.producers.participants())
             for each in self.run(
-                self.machine.idle_producers(
+                self.machine.producers.idle_producers(
                     partition,
-                    self.run(self.machine.producer_ids(partition)),
+                    self.run(self.machine.producers.producer_ids(partition)),
                     now_ms=self.now_ms,
                 )
             )
         ]
-        return self.run(self.machine.forget_producers(idle, now_ms=self.now_ms))
+        return self.run(self.machine.producers.forget_producers(idle, now_ms=self.now_ms))
 
     def due(self) -> list[OpenTransactionAt[TopicPartition]]:
         """Return the transactions to inquire about."""
-        return self.run(self.machine.transactions_to_inquire(now_ms=self.now_ms))
+        return self.run(self.machine.transactions.transactions_to_inquire(now_ms=self.now_ms))
 
     def plan(
         self,
@@ -291,7 +291,7 @@ class BrokerHarness:
     ) -> ReadPlan:
         """Return what may be read of one partition; raise if nothing may."""
         position = FetchPosition(name or at(), offset)
-        (plan,) = self.run(self.machine.fetch([position], isolation))
+        (plan,) = self.run(self.machine.reads.fetch([position], isolation))
         if isinstance(plan, SemelError):
             raise plan
         return plan

@@ -71,7 +71,7 @@ class BrokerApp:
         """Read the secrets of producer tokens, if there are any; do no other I/O yet."""
         self._settings = settings
         self._machine = BrokerMachine(settings.instance_id, settings.log_limits())
-        self._waiters = Waiters(self._machine.readable_beyond)
+        self._waiters = Waiters(self._machine.reads.readable_beyond)
         self._stack = AsyncExitStack()
         self._background: _Background | None = None
         self._environment = environment.within(self._machine.cluster)
@@ -147,7 +147,9 @@ class BrokerApp:
             giver=LogGiver(runner, machine),
             marker_writer=MarkerWriter(machine, writer),
         ).register(self.handlers)
-        OpenTransactionLister(runner, machine, environment.clock).register(self.handlers)
+        OpenTransactionLister(runner, machine.transactions, environment.clock).register(
+            self.handlers
+        )
         inquiries = InquiryLoop(
             BrokerInquirer(runner, machine, writer, environment.clock),
             machine.cluster,
@@ -192,7 +194,7 @@ class BrokerApp:
     def _expiry(self, runner: Runner[Record]) -> ProducerExpiry[TopicPartition, Record]:
         return ProducerExpiry(
             runner,
-            self._machine,
+            self._machine.producers,
             self._machine.cluster,
             connector=self._environment.connector,
             clock=self._environment.clock,

@@ -71,7 +71,9 @@ class BrokerMetrics:
 
     def _figures(self) -> Iterable[Metric]:
         yield from cluster_figures(self._machine.cluster)
-        yield from partition_figures(tuple(self._machine.standing()), self._clock.now_ms())
+        yield from partition_figures(
+            tuple(self._machine.descriptions.standing()), self._clock.now_ms()
+        )
         yield GaugeMetricFamily(
             "semel_fetches_waiting",
             "Fetches that wait for records, once for each partition.",

@@ -38,7 +38,7 @@ async def _raise_all(
     raised = machine.raise_logs(image, recovery.floor)
     outcomes = await runner.run(machine.all_aborted)
     if not recovery.dry_run:
-        waiters = Waiters(machine.readable_beyond)
+        waiters = Waiters(machine.reads.readable_beyond)
         writer = OutcomeWriter(runner, machine, waiters, SystemClock())
         refusals = await writer.write(outcomes)
         refused: SemelError | None = next(filter(None, refusals), None)

@@ -36,7 +36,7 @@ def broker() -> BrokerHarness:
 
 
 def plans(broker: BrokerHarness) -> list[CompactionPlan]:
-    return broker.run(broker.machine.logs_to_compact())
+    return broker.run(broker.machine.compaction.logs_to_compact())
 
 
 def compacted(
@@ -47,7 +47,7 @@ def compacted(
     end = LogCompacted(
         log_id=log_id, upto=upto, records_left=records_left, size_bytes_left=size_bytes_left
     )
-    broker.run(broker.machine.compacted(end))
+    broker.run(broker.machine.compaction.compacted(end))
 
 
 def test_a_pass_may_go_up_to_the_last_stable_offset(broker: BrokerHarness) -> None:
@@ -133,18 +133,18 @@ def test_how_far_a_log_is_compacted_outlives_a_restart(broker: BrokerHarness) ->
     compacted(broker, 4, 2)
     for machine in (broker.replayed(), broker.restored()):
         assert entities(machine) == broker.entities()
-        assert machine.logs_to_compact().response == []
+        assert machine.compaction.logs_to_compact().response == []
 
 
 def test_the_end_of_a_pass_over_a_deleted_log_is_of_no_interest(broker: BrokerHarness) -> None:
     broker.append(producer_id=PLAIN)
     (plan,) = plans(broker)
-    assert broker.machine.is_compacted(plan.log_id)
+    assert broker.machine.compaction.is_compacted(plan.log_id)
     broker.apply_metadata(image(9))
 
-    assert not broker.machine.is_compacted(plan.log_id)
+    assert not broker.machine.compaction.is_compacted(plan.log_id)
     end = LogCompacted(log_id=plan.log_id, upto=1, records_left=1, size_bytes_left=1)
-    assert not broker.machine.compacted(end).records
+    assert not broker.machine.compaction.compacted(end).records
 
 
 def test_retention_by_size_counts_what_compaction_has_left(broker: BrokerHarness) -> None:

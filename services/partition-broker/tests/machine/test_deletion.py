@@ -10,7 +10,7 @@ from broker_harness import (
     header,
 )
 
-from semel_broker.machine.segments import BATCH_OVERHEAD_BYTES
+from semel_broker.machine.log.segments import BATCH_OVERHEAD_BYTES
 from semel_broker.machine.values import DeletePosition
 from semel_common.errors import (
     InvalidRequestError,
@@ -221,7 +221,7 @@ def test_each_partition_is_answered_for_itself(broker: BrokerHarness) -> None:
     with pytest.raises(NotLeaderOrFollowerError):
         broker.delete_records(0, name=at(2))
     positions = [broker_position(0), broker_position(0)]
-    answers = broker.run(broker.machine.delete_records(positions))
+    answers = broker.run(broker.machine.log_starts.delete_records(positions))
     assert [isinstance(answer, InvalidRequestError) for answer in answers] == [False, True]
 
 

@@ -4,8 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from semel_broker.machine import compaction
-from semel_broker.machine.gaps import NO_GAPS, first_break, gaps_above, is_allowed, with_gap
-from semel_broker.machine.partition_log import PartitionLog
+from semel_broker.machine.log.gaps import NO_GAPS, first_break, gaps_above, is_allowed, with_gap
+from semel_broker.machine.log.partition_log import PartitionLog
 from semel_broker.machine.records import (
     LogCompacted,
     LogEndMoved,

@@ -73,26 +73,26 @@ def test_who_was_heard_of_between_look_and_act_stays(broker: BrokerHarness) -> N
     """A batch, or an outcome with another fence, while the coordinator was asked."""
     broker.append()
     broker.commit()
-    machine, partition = broker.machine, TopicPartition("id-orders", 0)
+    producers, partition = broker.machine.producers, TopicPartition("id-orders", 0)
     broker.now_ms += DAY_MS
-    idle = machine.idle_producers(partition, [PRODUCER, OTHER], now_ms=broker.now_ms).response
+    idle = producers.idle_producers(partition, [PRODUCER, OTHER], now_ms=broker.now_ms).response
     assert idle == [IdleProducer(partition, PRODUCER, 1)]
     assert idle[0].had_transactions
     raised = [IdleProducer(partition, PRODUCER, 2)]
-    assert machine.forget_producers(raised, now_ms=broker.now_ms).response == 0
+    assert producers.forget_producers(raised, now_ms=broker.now_ms).response == 0
     broker.append(epoch=1)
-    assert machine.forget_producers(idle, now_ms=broker.now_ms).response == 0
+    assert producers.forget_producers(idle, now_ms=broker.now_ms).response == 0
 
 
 def test_partitions_that_are_gone_have_no_producers(broker: BrokerHarness) -> None:
     broker.append(transactional=False)
     partition = TopicPartition("id-orders", 0)
     broker.apply_metadata(image(2, topic("others", 1)))
-    machine = broker.machine
-    assert machine.producer_ids(partition).response == []
-    assert machine.idle_producers(partition, [PRODUCER], now_ms=broker.now_ms).response == []
+    producers = broker.machine.producers
+    assert producers.producer_ids(partition).response == []
+    assert producers.idle_producers(partition, [PRODUCER], now_ms=broker.now_ms).response == []
     idle = [IdleProducer(partition, PRODUCER, 0)]
-    assert machine.forget_producers(idle, now_ms=broker.now_ms + DAY_MS).response == 0
+    assert producers.forget_producers(idle, now_ms=broker.now_ms + DAY_MS).response == 0
 
 
 def test_records_without_a_producer_leave_nothing_to_forget(broker: BrokerHarness) -> None:

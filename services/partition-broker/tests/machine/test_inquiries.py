@@ -39,11 +39,11 @@ def test_the_interval_counts_from_the_first_batch(broker: BrokerHarness) -> None
 
 def test_a_closed_transaction_is_not_asked_about(broker: BrokerHarness) -> None:
     broker.append()
-    assert broker.machine.has_open_transactions()
+    assert broker.machine.transactions.has_open_transactions()
     broker.commit()
     broker.now_ms += INTERVAL_MS
     assert broker.due() == []
-    assert not broker.machine.has_open_transactions()
+    assert not broker.machine.transactions.has_open_transactions()
 
 
 def test_a_newer_epoch_of_the_producer_makes_an_older_one_due_at_once(

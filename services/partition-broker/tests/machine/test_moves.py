@@ -70,26 +70,28 @@ class TwoBrokers:
 
     def copy_of(self) -> Copy:
         """The copy at the new broker."""
-        (copy,) = self.new.run(self.new.machine.copies())
+        (copy,) = self.new.run(self.new.machine.moves.copies())
         return copy
 
     def copy(self) -> None:
         """Copy all that is there now."""
         copy = self.copy_of()
-        plan = self.old.run(self.old.machine.copy_log(copy.move, copy.log_end_offset))
-        self.new.run(self.new.machine.log_copied(copy, (), plan.upto))
+        plan = self.old.run(self.old.machine.moves.copy_log(copy.move, copy.log_end_offset))
+        self.new.run(self.new.machine.moves.log_copied(copy, (), plan.upto))
 
     def hand_over(self) -> HandedOver:
         """Ask the old leader for the partition."""
         move = self.copy_of().move
-        self.old.run(self.old.machine.hand_over_log(move))
-        return self.old.machine.handed_over(move)
+        self.old.run(self.old.machine.moves.hand_over_log(move))
+        return self.old.machine.moves.handed_over(move)
 
     def take_over(self, entities: Sequence[Record], *, whole: bool = True) -> None:
         """Let the new broker know what was handed over."""
         copy = self.copy_of()
         self.new.run(
-            self.new.machine.log_taken_over(copy, entities, whole=whole, now_ms=self.new.now_ms)
+            self.new.machine.moves.log_taken_over(
+                copy, entities, whole=whole, now_ms=self.new.now_ms
+            )
         )
 
     def move(self) -> None:
@@ -214,12 +216,12 @@ def test_a_move_that_is_given_up_leaves_everything_as_it_was(brokers: TwoBrokers
     brokers.hand_over()
     brokers.give_up()
     assert brokers.old.append(sequence=1) == 1
-    assert brokers.new.run(brokers.new.machine.copies()) == []
+    assert brokers.new.run(brokers.new.machine.moves.copies()) == []
     assert [entity for entity in brokers.new.entities() if isinstance(entity, LogState)] == []
     with pytest.raises(FencedLeaderEpochError):
-        brokers.new.run(brokers.new.machine.log_copied(copy, (), 5))
+        brokers.new.run(brokers.new.machine.moves.log_copied(copy, (), 5))
     with pytest.raises(NotLeaderOrFollowerError):
-        brokers.old.run(brokers.old.machine.hand_over_log(copy.move))
+        brokers.old.run(brokers.old.machine.moves.hand_over_log(copy.move))
     assert [type(each) for each in before] == [type(entity) for entity in brokers.old.entities()]
 
 
@@ -241,7 +243,7 @@ def test_it_comes_back_to_a_broker_that_has_missed_all_of_it(brokers: TwoBrokers
     back = PartitionLeader(OTHER_BROKER_ID, 1, BROKER_ID)
     orders = replace(topic("orders"), partitions=(back,))
     brokers.old.apply_metadata(image(brokers.version, orders))
-    (copy,) = brokers.old.run(brokers.old.machine.copies())
+    (copy,) = brokers.old.run(brokers.old.machine.moves.copies())
     assert (copy.leader_id, copy.log_end_offset) == (OTHER_BROKER_ID, 0)
 
 
@@ -256,8 +258,8 @@ def test_it_comes_back_to_a_broker_that_has_missed_all_of_it(brokers: TwoBrokers
 def test_nobody_else_may_copy_or_take_a_log(brokers: TwoBrokers, move: Move) -> None:
     brokers.begin()
     for ask in (
-        lambda: brokers.old.machine.copy_log(move, 0),
-        lambda: brokers.old.machine.hand_over_log(move),
+        lambda: brokers.old.machine.moves.copy_log(move, 0),
+        lambda: brokers.old.machine.moves.hand_over_log(move),
     ):
         with pytest.raises(NotLeaderOrFollowerError, match="does not move from here to broker"):
             ask()
@@ -295,12 +297,12 @@ def test_a_log_that_moves_is_not_compacted(brokers: TwoBrokers) -> None:
     brokers.announce(PartitionLeader(BROKER_ID, 0), configs=options)
     brokers.old.append()
     brokers.old.abort()
-    (plan,) = brokers.old.run(brokers.old.machine.logs_to_compact())
+    (plan,) = brokers.old.run(brokers.old.machine.compaction.logs_to_compact())
     end = replace(brokers.old.machine._logs.log(plan.log_id).compacted, upto=2)
     brokers.begin(configs=options)
-    assert brokers.old.run(brokers.old.machine.logs_to_compact()) == []
-    assert not brokers.old.machine.is_compacted(plan.log_id)
-    brokers.old.run(brokers.old.machine.compacted(end))
+    assert brokers.old.run(brokers.old.machine.compaction.logs_to_compact()) == []
+    assert not brokers.old.machine.compaction.is_compacted(plan.log_id)
+    brokers.old.run(brokers.old.machine.compaction.compacted(end))
     assert brokers.old.aborted_offsets() == [0, 1]
 
 
@@ -313,8 +315,11 @@ def test_a_copy_is_nobodys_business_but_the_moves(brokers: TwoBrokers) -> None:
         broker.now_ms += 3_600_000
         assert broker.due() == []
         assert broker.forget() == 0
-        assert list(broker.machine.standing()) == []
-        assert broker.run(broker.machine.open_transactions(open_since_ms=10**15, limit=9)) == []
+        assert list(broker.machine.descriptions.standing()) == []
+        assert (
+            broker.run(broker.machine.transactions.open_transactions(open_since_ms=10**15, limit=9))
+            == []
+        )
 
 
 def test_producers_are_idle_from_the_move_on_by_the_new_leaders_clock(brokers: TwoBrokers) -> None:

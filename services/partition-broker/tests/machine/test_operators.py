@@ -19,11 +19,15 @@ def broker() -> BrokerHarness:
 
 def open_since(broker: BrokerHarness, age_ms: int = 0, limit: int = 9) -> list[object]:
     since_ms = broker.now_ms - age_ms
-    return [*broker.run(broker.machine.open_transactions(open_since_ms=since_ms, limit=limit))]
+    return [
+        *broker.run(
+            broker.machine.transactions.open_transactions(open_since_ms=since_ms, limit=limit)
+        )
+    ]
 
 
 def described(broker: BrokerHarness, limit: int = 9) -> PartitionProducers:
-    (answer,) = broker.run(broker.machine.describe_producers([P0], limit))
+    (answer,) = broker.run(broker.machine.descriptions.describe_producers([P0], limit))
     assert isinstance(answer, PartitionProducers)
     return answer
 
@@ -60,6 +64,6 @@ def test_the_holder_of_the_last_stable_offset_comes_first(broker: BrokerHarness)
 
 def test_a_partition_that_is_led_elsewhere_is_an_error_of_its_own(broker: BrokerHarness) -> None:
     asked = [TopicPartition(ORDERS, 2), P0]
-    refused, answered = broker.run(broker.machine.describe_producers(asked, 1))
+    refused, answered = broker.run(broker.machine.descriptions.describe_producers(asked, 1))
     assert isinstance(refused, NotLeaderOrFollowerError)
     assert isinstance(answered, PartitionProducers)

@@ -70,12 +70,12 @@ def test_what_is_not_served_here_is_refused_by_every_call(
         broker.produce(header(), name=name)
     with pytest.raises(refusal):
         broker.plan(name=name)
-    (listed,) = broker.run(broker.machine.list_offsets([name], COMMITTED))
+    (listed,) = broker.run(broker.machine.reads.list_offsets([name], COMMITTED))
     assert isinstance(listed, refusal)
 
 
 def test_an_error_that_is_a_value_holds_on_to_nothing(broker: BrokerHarness) -> None:
-    located = broker.run(broker.machine.list_offsets([at(9)], COMMITTED))
+    located = broker.run(broker.machine.reads.list_offsets([at(9)], COMMITTED))
     marked = broker.mark(outcome(partition=9, commit=True))
     for refusal in (*located, *marked):
         assert isinstance(refusal, SemelError)
@@ -166,7 +166,7 @@ def test_an_option_that_is_reset_holds_no_longer(broker: BrokerHarness) -> None:
 
 def test_a_reader_that_waits_is_told_of_data_and_of_a_dropped_log(broker: BrokerHarness) -> None:
     def readable() -> bool:
-        return broker.machine.readable_beyond(0, COMMITTED, 0)
+        return broker.machine.reads.readable_beyond(0, COMMITTED, 0)
 
     assert not readable()
     broker.append()

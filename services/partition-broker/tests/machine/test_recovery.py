@@ -64,7 +64,7 @@ def test_logs_that_are_not_in_the_copy_begin_there_and_deleted_ones_are_dropped(
     broker = BrokerHarness()
     newest = image(2, topic("new", BROKER_ID, OTHER_BROKER_ID))
     assert recover(broker, newest) == RaisedLogs(kept=0, new=1, dropped=2)
-    (log,) = broker.machine.standing()
+    (log,) = broker.machine.descriptions.standing()
     assert (log.topic, log.log_start_offset, log.log_end_offset) == ("new", FLOOR, FLOOR)
 
 
@@ -83,7 +83,7 @@ def test_what_moves_here_goes_on_where_the_copy_ends() -> None:
         topic("orders"), partitions=(PartitionLeader(OTHER_BROKER_ID, 3, BROKER_ID),)
     )
     assert recover(broker, image(2, arriving)) == RaisedLogs(kept=0, new=0, dropped=2)
-    (copy,) = broker.run(broker.machine.copies())
+    (copy,) = broker.run(broker.machine.moves.copies())
     assert copy.log_end_offset == 0
 
 
@@ -92,7 +92,7 @@ def test_the_same_state_is_read_back() -> None:
     broker.append(producer_id=PRODUCER)
     recover(broker)
     for machine in (broker.replayed(), broker.restored()):
-        assert list(machine.standing()) == list(broker.machine.standing())
+        assert list(machine.descriptions.standing()) == list(broker.machine.descriptions.standing())
 
 
 def test_the_record_is_read_back() -> None:

@@ -118,7 +118,7 @@ def _compact(broker: BrokerHarness, chance: random.Random, version: int) -> None
             records_left=chance.randrange(9),
             size_bytes_left=chance.randrange(999),
         )
-        broker.run(broker.machine.compacted(end))
+        broker.run(broker.machine.compaction.compacted(end))
 
 
 def _forget(broker: BrokerHarness, chance: random.Random, version: int) -> None:
@@ -155,7 +155,7 @@ def test_a_snapshot_does_not_change_when_the_machine_goes_on(seed: int, share: f
 def _open_logs(machine: BrokerMachine) -> list[int]:
     """Return the logs with open transactions, which the machine also keeps apart."""
     found = [log.log_id for log in machine._logs if log.open_transactions]
-    assert sorted(machine._open) == found
+    assert sorted(machine.transactions._open) == found
     return found
 
 
@@ -164,7 +164,7 @@ def test_decisions_change_nothing(seed: int) -> None:
     broker = play(seed, steps=30)
     before = broker.entities()
     chance = random.Random(seed)
-    decided = broker.machine.write_txn_markers(
+    decided = broker.machine.transactions.write_txn_markers(
         [outcome(epoch=chance.randrange(4), coordinator_epoch=9) for _ in range(4)], now_ms=1
     )
     assert decided.response
@@ -208,7 +208,9 @@ def test_c161_a_reloaded_log_has_the_same_stable_offset_and_coordinator_epoch(fi
         assert entities(machine) == broker.entities()
         broker.machine = machine
         assert broker.last_stable_offset == (1 if finish == "open" else broker.end_offset)
-        (stale,) = machine.write_txn_markers([outcome(producer_id=OTHER)], now_ms=1).response
+        (stale,) = machine.transactions.write_txn_markers(
+            [outcome(producer_id=OTHER)], now_ms=1
+        ).response
         assert isinstance(stale, TransactionCoordinatorFencedError) == (finish != "open")
 
 

@@ -189,11 +189,11 @@ async def test_a_pass_ends_when_the_topic_is_not_compacted_any_more(broker: Brok
     for value in (b"1", b"2"):
         await broker.produce(keyed((b"a", value)))
     controller = broker.coordinators.controller
-    (plan,) = broker.app._machine.logs_to_compact().response
-    assert broker.app._machine.is_compacted(plan.log_id)
+    (plan,) = broker.app._machine.compaction.logs_to_compact().response
+    assert broker.app._machine.compaction.is_compacted(plan.log_id)
     controller.publish(table({"cleanup.policy": "delete"}, version=2))
     await turns()
-    assert not broker.app._machine.is_compacted(plan.log_id)
+    assert not broker.app._machine.compaction.is_compacted(plan.log_id)
     compactor = broker.compactor
 
     await compactor._pass(plan, plan.last_stable_offset)
@@ -206,7 +206,7 @@ async def test_a_pass_over_a_deleted_topic_leaves_nothing_behind(
 ) -> None:
     for value in (b"1", b"2"):
         await broker.produce(keyed((b"a", value)))
-    (plan,) = broker.app._machine.logs_to_compact().response
+    (plan,) = broker.app._machine.compaction.logs_to_compact().response
     broker.coordinators.controller.publish(image(2))
 
     await broker.compactor._pass(plan, plan.last_stable_offset)

@@ -59,7 +59,7 @@ class Compactor:
 
     async def compact(self) -> None:
         """Look once, and make a pass over each log that is dirty enough."""
-        for plan in await self._runner.run(self._machine.logs_to_compact):
+        for plan in await self._runner.run(self._machine.compaction.logs_to_compact):
             try:
                 upto = await self._cleanable_upto(plan)
                 if plan.is_due(upto, overdue=await self._is_overdue(plan)):
@@ -98,13 +98,15 @@ class Compactor:
         work = CompactionPass(plan, self._store, self._logs, self._clock, self._offload)
         keys = await work.survey(upto=upto, keys_max=self._options.keys_max)
         # Durable before the first batch goes: readers have to know why it is missing.
-        begin = partial(self._machine.thin_out, plan.log_id, keys.upto)
+        begin = partial(self._machine.compaction.thin_out, plan.log_id, keys.upto)
         if not await self._runner.run(begin, privileged=True):
             return
-        end = await work.clean(keys, wanted=partial(self._machine.is_compacted, plan.log_id))
+        end = await work.clean(
+            keys, wanted=partial(self._machine.compaction.is_compacted, plan.log_id)
+        )
         if end is None:
             return
-        await self._runner.run(partial(self._machine.compacted, end), privileged=True)
+        await self._runner.run(partial(self._machine.compaction.compacted, end), privileged=True)
         log.info(
             "log compacted",
             log_id=plan.log_id,

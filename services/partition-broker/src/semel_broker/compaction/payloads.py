@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from semel.common.v1.records_pb2 import RecordBatch
 from semel_broker.compaction.content import BatchContent, KeyedRecords
 from semel_broker.compaction.rules import Cleaning, Kept, Removed, Rewritten
-from semel_broker.machine.segments import BATCH_OVERHEAD_BYTES
+from semel_broker.machine.log.segments import BATCH_OVERHEAD_BYTES
 from semel_broker.storage.batch_integrity import header_at
 from semel_broker.storage.stored_batches import read_batch, strip
 from semel_common.errors import CorruptMessageError, MessageTooLargeError

@@ -36,14 +36,16 @@ class BrokerInquirer:
 
     def has_open_transactions(self) -> bool:
         """Whether any is open."""
-        return self._machine.has_open_transactions()
+        return self._machine.transactions.has_open_transactions()
 
     async def due(
         self, awaited: Collection[OpenTransactionAt[TopicPartition]]
     ) -> Sequence[OpenTransactionAt[TopicPartition]]:
         """Return the transactions to ask about; readers in a long poll need no faster answer."""
         assert not awaited, "nobody calls ask_now"
-        decide = partial(self._machine.transactions_to_inquire, now_ms=self._clock.now_ms())
+        decide = partial(
+            self._machine.transactions.transactions_to_inquire, now_ms=self._clock.now_ms()
+        )
         return await self._runner.run(decide)
 
     async def apply(

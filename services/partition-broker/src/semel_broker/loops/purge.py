@@ -39,7 +39,7 @@ class Purger:
 
     async def run(self) -> None:
         """Purge whenever there is something to purge, until cancelled."""
-        cut = await self._runner.run(self._machine.cut_logs)
+        cut = await self._runner.run(self._machine.log_starts.cut_logs)
         # Meanwhile logs may have been cut further.
         self._cut = {**cut, **self._cut}
         while True:

@@ -41,10 +41,12 @@ class RetentionLoop:
 
     async def apply(self) -> None:
         """Look at all partitions once."""
-        partitions = await self._runner.run(self._machine.participants)
+        partitions = await self._runner.run(self._machine.led_partitions)
         for start in range(0, len(partitions), _PIECE):
             some = partitions[start : start + _PIECE]
-            decide = partial(self._machine.apply_retention, some, now_ms=self._clock.now_ms())
+            decide = partial(
+                self._machine.log_starts.apply_retention, some, now_ms=self._clock.now_ms()
+            )
             # A full disk must not keep anybody from deleting.
             await self._runner.run(decide, privileged=True)
             await asyncio.sleep(0)

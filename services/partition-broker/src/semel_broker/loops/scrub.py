@@ -58,7 +58,7 @@ class Scrubber:
     async def scrub(self) -> None:
         """Read everything once."""
         size_bytes = 0
-        for partition in await self._runner.run(self._machine.participants):
+        for partition in await self._runner.run(self._machine.led_partitions):
             try:
                 size_bytes += await self._read(partition)
             except KafkaStorageError as error:
@@ -85,7 +85,7 @@ class Scrubber:
     async def _plan(self, partition: TopicPartition) -> ReadPlan | None:
         """Return where the log lies now; None if it is not served here any more."""
         name = PartitionName(topic="", topic_id=partition.topic_id, partition=partition.partition)
-        decide = partial(self._machine.list_offsets, [name], IsolationLevel.READ_UNCOMMITTED)
+        decide = partial(self._machine.reads.list_offsets, [name], IsolationLevel.READ_UNCOMMITTED)
         (plan,) = await self._runner.run(decide)
         return plan if isinstance(plan, ReadPlan) else None
 

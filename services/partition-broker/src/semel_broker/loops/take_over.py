@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from semel.broker.v1 import moves_pb2 as wire
 from semel_broker.journal.record_serde import BrokerSerde
 from semel_broker.machine import BrokerMachine
-from semel_broker.machine.gaps import first_break, is_allowed
+from semel_broker.machine.log.gaps import first_break, is_allowed
 from semel_broker.machine.moves import Copy
 from semel_broker.machine.records import LogState, OffsetRange, Record
 from semel_broker.storage.batch_integrity import what_is_wrong
@@ -55,7 +55,7 @@ class LogTaker:
                 partition=copy.move.partition.partition,
                 leader=copy.leader_id,
             )
-            for copy in await self._runner.run(self._machine.copies)
+            for copy in await self._runner.run(self._machine.moves.copies)
         ]
         return all(done)
 
@@ -113,7 +113,7 @@ class LogTaker:
     async def _store(self, copy: Copy, piece: wire.CopyLogResponse) -> None:
         batches = _placed(copy, piece)
         _check(copy, piece, batches)
-        copied = partial(self._machine.log_copied, copy, batches, piece.next_offset)
+        copied = partial(self._machine.moves.log_copied, copy, batches, piece.next_offset)
         # Once the log is handed over, a full disk must not keep it from being served.
         may_use = Reserve.ALL if piece.handed_over else Reserve.NONE
         await self._runner.run(copied, privileged=piece.handed_over, may_use=may_use)
@@ -139,7 +139,9 @@ class LogTaker:
             known += len(entities)
             whole = known >= piece.record_count
             now_ms = self._take_overs.now_ms()
-            know = partial(self._machine.log_taken_over, copy, entities, whole=whole, now_ms=now_ms)
+            know = partial(
+                self._machine.moves.log_taken_over, copy, entities, whole=whole, now_ms=now_ms
+            )
             await self._runner.run(know, privileged=True)  # As the rest of the log.
             if whole:
                 return

@@ -1,9 +1,9 @@
 """The partition broker's state machine: pure, made of journal records and of nothing else.
 
-``machine.py`` is the whole: it puts the logs of all partitions and the copy of the cluster's
-metadata together. Below it each file knows one thing: ``producer.py`` what a producer may append
-next, ``produce.py`` and ``markers.py`` how appends and outcomes are decided, ``log.py`` how one
-partition's records change it, ``directory.py`` which logs there are.
+``broker_machine.py`` is the whole: it puts the logs of all partitions, the copy of the cluster's
+metadata and the parts that decide together. ``log_directory.py`` knows which logs there are;
+``log/`` has one partition's log, as its records make it. Each of the other files decides one kind
+of call: ``produce.py`` appends, ``markers.py`` outcomes of transactions, and so on.
 """
 
 from semel_broker.machine.broker_machine import BrokerMachine

@@ -9,13 +9,17 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from semel_broker.machine.aborted_index import AbortedIndex
-from semel_broker.machine.gaps import is_allowed, with_gap
-from semel_broker.machine.partition_log import PartitionLog
-from semel_broker.machine.records import LogState
-from semel_broker.machine.values import LogPlace
+from semel_broker.machine.limits import LogLimits
+from semel_broker.machine.log.aborted_index import AbortedIndex
+from semel_broker.machine.log.gaps import is_allowed, with_gap
+from semel_broker.machine.log.partition_log import PartitionLog
+from semel_broker.machine.log_directory import LogDirectory
+from semel_broker.machine.produce import batch_max_bytes
+from semel_broker.machine.records import LogCompacted, LogState, Record
+from semel_broker.machine.values import LogPlace, PartitionName
 from semel_common.ids import TopicPartition
 from semel_runtime.cluster.topic_options import TopicConfig
+from semel_runtime.machine import Result
 
 
 class CompactionPlan(Struct, frozen=True, kw_only=True):
@@ -54,6 +58,45 @@ class CompactionPlan(Struct, frozen=True, kw_only=True):
         """
         ratio = self.dirty_ratio(upto)
         return ratio > self.config.min_cleanable_dirty_ratio or (overdue and ratio > 0)
+
+
+class LogCompaction:
+    """Decides about passes over the logs that are led here and move nowhere."""
+
+    def __init__(self, logs: LogDirectory, limits: LogLimits) -> None:
+        self._logs = logs
+        self._limits = limits
+
+    def logs_to_compact(self) -> Result[list[CompactionPlan], Record]:
+        """Return what can be compacted, the dirtiest log first."""
+        return Result(plans(filter(self._logs.is_settled, self._logs)))
+
+    def thin_out(self, log_id: int, upto: int) -> Result[bool, Record]:
+        """Note that a pass of compaction begins below an offset; answers whether it may."""
+        log = self._logs.get(log_id)
+        if log is None or not self.is_compacted(log_id):
+            return Result(False)
+        return Result(True, list(thinned(log, upto)))
+
+    def is_compacted(self, log_id: int) -> bool:
+        """Whether a log is led here and moves nowhere, and its topic is compacted."""
+        log = self._logs.get(log_id)
+        return log is not None and log.config.cleanup_policy.compacts and self._logs.is_settled(log)
+
+    def keyed_batch_max_bytes(self, name: PartitionName) -> int | None:
+        """Return how large a batch may be where records without a key are refused.
+
+        None: they are taken, or nothing is known of the partition.
+        """
+        log = self._logs.look_up(name)
+        if log is None or not log.config.cleanup_policy.compacts:
+            return None
+        return batch_max_bytes(log, self._limits)
+
+    def compacted(self, end: LogCompacted) -> Result[None, Record]:
+        """Note the end of a pass; of a log that is gone or moves, it is of no interest."""
+        log = self._logs.get(end.log_id)
+        return Result(None, (end,) if log is not None and self._logs.is_settled(log) else ())
 
 
 def plans(logs: Iterable[PartitionLog]) -> list[CompactionPlan]:

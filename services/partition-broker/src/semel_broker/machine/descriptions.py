@@ -1,13 +1,19 @@
 """Partitions as operators see them: open transactions, producers, and the holder of the LSO."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from heapq import nlargest, nsmallest
 
 from msgspec import Struct
 
-from semel_broker.machine.partition_log import PartitionLog
-from semel_broker.machine.records import OpenTransaction, ProducerState
+from semel_broker.machine.answers import answer_of
+from semel_broker.machine.gauges import PartitionStanding, standing
+from semel_broker.machine.log.partition_log import PartitionLog
+from semel_broker.machine.log_directory import LogDirectory
+from semel_broker.machine.records import OpenTransaction, ProducerState, Record
+from semel_common.errors import SemelError
 from semel_common.ids import TopicPartition
+from semel_runtime.machine import Result
 from semel_runtime.participant.inquiry import OpenSince, OpenTransactionAt
 
 
@@ -27,6 +33,38 @@ class PartitionProducers(Struct, frozen=True, kw_only=True):
     producers: tuple[DescribedProducer, ...]
     """The holder of the last stable offset, others with open transactions, then the latest ones."""
     producer_count: int
+
+
+class Descriptions:
+    """Describes the partitions that are led here."""
+
+    def __init__(self, logs: LogDirectory) -> None:
+        self._logs = logs
+
+    def describe_producers(
+        self, partitions: Sequence[TopicPartition], limit: int
+    ) -> Result[list[PartitionProducers | SemelError], Record]:
+        """Return the producers of each partition, or the reason why this broker cannot tell."""
+        return Result(
+            [
+                answer_of(partial(self._describe_producers, partition, limit))
+                for partition in partitions
+            ]
+        )
+
+    def describe_producers_behind(
+        self, partition: TopicPartition, producer_id: int, limit: int
+    ) -> Result[PartitionProducers | SemelError, Record]:
+        """Return a partition's producers behind an id, or why that cannot be said here."""
+        find = partial(self._logs.find_by_id, partition)
+        return Result(answer_of(lambda: producers_behind(find(), producer_id, limit)))
+
+    def _describe_producers(self, partition: TopicPartition, limit: int) -> PartitionProducers:
+        return producers_of(self._logs.find_by_id(partition), limit)
+
+    def standing(self) -> Iterator[PartitionStanding]:
+        """Yield how the partitions led here stand now, durable or not: for people only."""
+        return standing(self._logs.led_here())
 
 
 def open_transactions_of(logs: Iterable[PartitionLog]) -> Iterator[OpenSince[TopicPartition]]:

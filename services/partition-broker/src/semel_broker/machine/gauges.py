@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from semel_broker.machine.partition_log import PartitionLog
+from semel_broker.machine.log.partition_log import PartitionLog
 from semel_broker.machine.records import OpenTransaction
 
 

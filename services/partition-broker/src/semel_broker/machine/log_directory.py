@@ -13,7 +13,7 @@ from typing import TypeAlias, assert_never
 
 from msgspec.structs import replace
 
-from semel_broker.machine.partition_log import PartitionLog
+from semel_broker.machine.log.partition_log import PartitionLog
 from semel_broker.machine.records import LogDropped, LogIdsGiven, LogPurged, LogState
 from semel_broker.machine.values import PartitionName
 from semel_common.errors import (

@@ -6,27 +6,55 @@ a batch of an open transaction is never cut. The broker still remembers the prod
 batch that was cut off is still a repeat.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
-from semel_broker.machine.partition_log import PartitionLog
-from semel_broker.machine.records import LogStartMoved
-from semel_broker.machine.values import Deleted, DeletePosition, PartitionName
-from semel_common.errors import InvalidRequestError, OffsetOutOfRangeError, PolicyViolationError
+from semel_broker.machine.answers import answer_of
+from semel_broker.machine.log.partition_log import PartitionLog
+from semel_broker.machine.log_directory import LogDirectory
+from semel_broker.machine.records import LogStartMoved, Record
+from semel_broker.machine.values import Deleted, DeletePosition
+from semel_common.errors import (
+    InvalidRequestError,
+    OffsetOutOfRangeError,
+    PolicyViolationError,
+    SemelError,
+)
+from semel_common.ids import TopicPartition
+from semel_runtime.machine import Result
 
 
-class Logs(Protocol):
-    """Finds the log of a partition."""
+class LogStarts:
+    """Decides where the logs that are led here start."""
 
-    def find(self, name: PartitionName) -> PartitionLog:
-        """Return the log; raise why it is not served here."""
-        ...
+    def __init__(self, logs: LogDirectory) -> None:
+        self._logs = logs
+
+    def delete_records(
+        self, positions: Sequence[DeletePosition], *, validate_only: bool = False
+    ) -> Result[list[Deleted | SemelError], Record]:
+        """Serve nothing below an offset of each partition any more; idempotent."""
+        decisions = _Deletions(self._logs)
+        answers = [answer_of(partial(decisions.delete, position)) for position in positions]
+        return Result(answers, () if validate_only else decisions.records)
+
+    def apply_retention(
+        self, partitions: Iterable[TopicPartition], *, now_ms: int
+    ) -> Result[None, Record]:
+        """Cut off what topics do not keep any more; never past the last stable offset."""
+        return Result(None, list(_expired(self._logs.led_of(partitions), now_ms=now_ms)))
+
+    def cut_logs(self) -> Result[dict[int, int], Record]:
+        """Return where each log starts that has been cut, by log id."""
+        return Result(
+            {log.log_id: log.log_start_offset for log in self._logs if log.log_start_offset}
+        )
 
 
-class RecordDeletions:
+class _Deletions:
     """Decides deletions, each at most once for a partition."""
 
-    def __init__(self, logs: Logs) -> None:
+    def __init__(self, logs: LogDirectory) -> None:
         self._logs = logs
         self._taken: set[int] = set()
         self.records: list[LogStartMoved] = []
@@ -55,7 +83,7 @@ class RecordDeletions:
         return Deleted(partition=log.partition, log_start_offset=offset, deleted_offsets=deleted)
 
 
-def expired(logs: Iterable[PartitionLog], *, now_ms: int) -> Iterator[LogStartMoved]:
+def _expired(logs: Iterable[PartitionLog], *, now_ms: int) -> Iterator[LogStartMoved]:
     """Yield where logs start once what their topics do not keep is gone."""
     for log in logs:
         offset = log.segments.retained_from(

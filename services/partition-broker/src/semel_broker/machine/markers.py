@@ -9,8 +9,8 @@ acknowledged.
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from semel_broker.machine.partition_log import PartitionLog
-from semel_broker.machine.producer_state import after_fence, after_marker
+from semel_broker.machine.log.partition_log import PartitionLog
+from semel_broker.machine.log.producer_state import after_fence, after_marker
 from semel_broker.machine.records import (
     MarkerAppended,
     ProducerFenced,

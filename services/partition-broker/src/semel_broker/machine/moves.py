@@ -11,23 +11,21 @@ Who leads is decided by the controller alone. If it gives the move up, it raises
 old leader serves again what it has handed over, and the copy is dropped. So each step may be
 repeated after any crash, and at no time do two brokers serve a partition. What was taken over as a
 whole is never taken over again: the controller may hear of it at any time, and make it what is
-served. While a log moves it is
-not compacted: the copy may have a batch as it was before, whose transaction was aborted, and must
-know that as long as the batch is there.
+served. While a log moves it is not compacted: the copy may have a batch as it was before, whose
+transaction was aborted, and must know that as long as the batch is there.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from semel_broker.machine.log.partition_log import PartitionLog, known_gaps
 from semel_broker.machine.log_directory import LogDirectory
-from semel_broker.machine.partition_log import PartitionLog, known_gaps
 from semel_broker.machine.records import (
     AbortedTransaction,
     LogCompacted,
     LogCopied,
-    LogRecord,
     LogSegment,
     LogState,
     LogTakenOver,
@@ -42,6 +40,8 @@ from semel_common.errors import (
     NotLeaderOrFollowerError,
 )
 from semel_common.ids import TopicPartition
+from semel_runtime.journal.contract import StoredBatch
+from semel_runtime.machine import Result
 from semel_runtime.participant.coordinator_epochs import CoordinatorEpochs, CoordinatorEpochSeen
 
 _ENTITIES = (LogCompacted, OpenTransaction, AbortedTransaction, LogSegment)
@@ -90,54 +90,144 @@ class HandedOver(Struct, frozen=True, kw_only=True):
     log_end_offset: int
 
 
-# -- at the old leader ---------------------------------------------------------------------------
+class LogMoves:
+    """Gives the logs that move away, and takes the logs that move here."""
 
+    def __init__(
+        self, logs: LogDirectory, coordinators: CoordinatorEpochs, instance_id: int
+    ) -> None:
+        self._logs = logs
+        self._coordinators = coordinators
+        self._instance_id = instance_id
 
-def copy_plan(logs: LogDirectory, move: Move, from_offset: int) -> CopyPlan:
-    """Return what the new leader may copy; raises NotLeaderOrFollowerError."""
-    log = _leaving(logs, move)
-    return CopyPlan(
-        place=log.place,
-        from_offset=max(from_offset, log.log_start_offset),
-        upto=log.log_end_offset,
-        handed_over=log.identity.handed_over,
-    )
+    # -- at the old leader -----------------------------------------------------------------------
 
-
-def ended(logs: LogDirectory, move: Move) -> list[LogState]:
-    """Return the record that ends serving a log, if that is new.
-
-    Raises NotLeaderOrFollowerError.
-    """
-    log = _leaving(logs, move)
-    return [] if log.identity.handed_over else [replace(log.state(), handed_over=True)]
-
-
-def handed_over(logs: LogDirectory, coordinators: CoordinatorEpochs, move: Move) -> HandedOver:
-    """Return the state of a handed-over log. Raises NotLeaderOrFollowerError."""
-    log = _leaving(logs, move)
-    assert log.identity.handed_over, "until then it changes"
-    return HandedOver(
-        entities=(log.state(), *_known(log), *_heard(coordinators)),
-        log_end_offset=log.log_end_offset,
-    )
-
-
-def _leaving(logs: LogDirectory, move: Move) -> PartitionLog:
-    """Return the log that makes this move."""
-    log = logs.at(move.partition)
-    leader = logs.leader(move.partition)
-    if (
-        log is None
-        or not logs.is_own(log)
-        or log.identity.leader_epoch != move.leader_epoch
-        or (leader.leader_epoch, leader.moving_to) != (move.leader_epoch, move.moving_to)
-    ):
-        raise NotLeaderOrFollowerError(
-            f"partition {move.partition.partition} of topic {move.partition.topic_id} does not move"
-            f" from here to broker {move.moving_to} under leader epoch {move.leader_epoch}"
+    def copy_log(self, move: Move, from_offset: int) -> Result[CopyPlan, Record]:
+        """Return what the new leader may copy; raises NotLeaderOrFollowerError."""
+        log = self._leaving(move)
+        return Result(
+            CopyPlan(
+                place=log.place,
+                from_offset=max(from_offset, log.log_start_offset),
+                upto=log.log_end_offset,
+                handed_over=log.identity.handed_over,
+            )
         )
-    return log
+
+    def hand_over_log(self, move: Move) -> Result[None, Record]:
+        """Serve a partition no more. Raises NotLeaderOrFollowerError."""
+        log = self._leaving(move)
+        is_new = not log.identity.handed_over
+        return Result(None, [replace(log.state(), handed_over=True)] if is_new else ())
+
+    def handed_over(self, move: Move) -> HandedOver:
+        """Return the state of a handed-over log, which does not change any more.
+
+        Raises NotLeaderOrFollowerError.
+        """
+        log = self._leaving(move)
+        assert log.identity.handed_over, "until then it changes"
+        return HandedOver(
+            entities=(log.state(), *_known(log), *_heard(self._coordinators)),
+            log_end_offset=log.log_end_offset,
+        )
+
+    def _leaving(self, move: Move) -> PartitionLog:
+        """Return the log that makes this move."""
+        log = self._logs.at(move.partition)
+        leader = self._logs.leader(move.partition)
+        if (
+            log is None
+            or not self._logs.is_own(log)
+            or log.identity.leader_epoch != move.leader_epoch
+            or (leader.leader_epoch, leader.moving_to) != (move.leader_epoch, move.moving_to)
+        ):
+            raise NotLeaderOrFollowerError(
+                f"partition {move.partition.partition} of topic {move.partition.topic_id} does not"
+                f" move from here to broker {move.moving_to} under leader epoch {move.leader_epoch}"
+            )
+        return log
+
+    # -- at the new leader -----------------------------------------------------------------------
+
+    def copies(self) -> Result[list[Copy], Record]:
+        """Return the logs that move here."""
+        return Result([self._copy(log) for log in self._logs.copies()])
+
+    def _copy(self, log: PartitionLog) -> Copy:
+        return Copy(
+            move=Move(
+                partition=log.partition,
+                leader_epoch=log.identity.leader_epoch,
+                moving_to=self._instance_id,
+            ),
+            topic=log.identity.topic,
+            log_id=log.log_id,
+            leader_id=log.identity.leader_id,
+            log_end_offset=log.log_end_offset,
+            whole=log.identity.taken_over,
+        )
+
+    def log_copied(
+        self, copy: Copy, batches: Sequence[StoredBatch], next_offset: int
+    ) -> Result[None, Record]:
+        """Store a piece of a log that moves here.
+
+        Raises FencedLeaderEpochError if the log does not move here any more.
+        """
+        log = self._arriving(copy)
+        assert log.log_end_offset == copy.log_end_offset <= next_offset, (
+            "pieces come in their order"
+        )
+        return Result(None, (LogCopied(log_id=log.log_id, log_end_offset=next_offset),), batches)
+
+    def log_taken_over(
+        self, copy: Copy, entities: Sequence[Record], *, whole: bool, now_ms: int
+    ) -> Result[None, Record]:
+        """Make a piece of the handed-over state that of a copy; ``whole``: the last piece.
+
+        Producers are idle from now on: if the old leader's clock was behind, they would be
+        forgotten at once, while what they sent is still under way.
+        Raises FencedLeaderEpochError, and CorruptMessageError if the copy is not the whole log.
+        """
+        log = self._arriving(copy)
+        records = [*self._taken(log, entities, now_ms)]
+        if whole:
+            records.append(replace(log.state(), taken_over=True))
+        return Result(None, records)
+
+    def _taken(
+        self, log: PartitionLog, entities: Iterable[Record], now_ms: int
+    ) -> Iterator[Record]:
+        for entity in entities:
+            if isinstance(entity, LogState):
+                _check_whole(log, entity)
+                yield LogTakenOver(
+                    log_id=log.log_id,
+                    log_start_offset=entity.log_start_offset,
+                    log_end_offset=entity.log_end_offset,
+                    gaps=known_gaps(entity),
+                )
+            elif isinstance(entity, ProducerState):
+                yield replace(entity, log_id=log.log_id, last_timestamp_ms=now_ms)
+            elif isinstance(entity, _ENTITIES):
+                yield replace(entity, log_id=log.log_id)
+            elif isinstance(entity, CoordinatorEpochSeen):
+                if entity.coordinator_epoch > self._coordinators.newest(
+                    entity.transaction_log_partition
+                ):
+                    yield entity
+            else:
+                raise CorruptMessageError(f"{type(entity).__name__} is no part of a log's state")
+
+    def _arriving(self, copy: Copy) -> PartitionLog:
+        log = self._logs.get(copy.log_id)
+        if log is None or self._logs.is_own(log) or log.identity.taken_over:
+            raise FencedLeaderEpochError(
+                f"partition {copy.move.partition.partition} of topic {copy.topic!r} does not move"
+                " here any more"
+            )
+        return log
 
 
 def _known(log: PartitionLog) -> Iterator[Record]:
@@ -155,86 +245,6 @@ def _heard(coordinators: CoordinatorEpochs) -> list[CoordinatorEpochSeen]:
     """Return the newest coordinator epochs."""
     seen = (each for _, each in coordinators.snapshot())
     return sorted(seen, key=lambda each: each.transaction_log_partition)
-
-
-# -- at the new leader ---------------------------------------------------------------------------
-
-
-def copies(logs: LogDirectory, instance_id: int) -> list[Copy]:
-    """Return the logs that move here."""
-    return [
-        Copy(
-            move=Move(
-                partition=log.partition,
-                leader_epoch=log.identity.leader_epoch,
-                moving_to=instance_id,
-            ),
-            topic=log.identity.topic,
-            log_id=log.log_id,
-            leader_id=log.identity.leader_id,
-            log_end_offset=log.log_end_offset,
-            whole=log.identity.taken_over,
-        )
-        for log in logs.copies()
-    ]
-
-
-def copied(logs: LogDirectory, copy: Copy, next_offset: int) -> LogCopied:
-    """Return the record of a piece that was copied.
-
-    Raises FencedLeaderEpochError if the log does not move here any more.
-    """
-    log = _arriving(logs, copy)
-    assert log.log_end_offset == copy.log_end_offset <= next_offset, "pieces come in their order"
-    return LogCopied(log_id=log.log_id, log_end_offset=next_offset)
-
-
-def taken_over(
-    logs: LogDirectory,
-    coordinators: CoordinatorEpochs,
-    copy: Copy,
-    entities: Iterable[Record],
-    *,
-    whole: bool,
-    now_ms: int,
-) -> Iterator[LogRecord | LogState | CoordinatorEpochSeen]:
-    """Yield the records that make a copy's state that of the log; ``whole``: of the last piece.
-
-    Producers are idle from now on: if the old leader's clock was behind, they would be forgotten at
-    once, while what they sent is still under way.
-    Raises FencedLeaderEpochError, and CorruptMessageError if the copy is not the whole log.
-    """
-    log = _arriving(logs, copy)
-    for entity in entities:
-        if isinstance(entity, LogState):
-            _check_whole(log, entity)
-            yield LogTakenOver(
-                log_id=log.log_id,
-                log_start_offset=entity.log_start_offset,
-                log_end_offset=entity.log_end_offset,
-                gaps=known_gaps(entity),
-            )
-        elif isinstance(entity, ProducerState):
-            yield replace(entity, log_id=log.log_id, last_timestamp_ms=now_ms)
-        elif isinstance(entity, _ENTITIES):
-            yield replace(entity, log_id=log.log_id)
-        elif isinstance(entity, CoordinatorEpochSeen):
-            if entity.coordinator_epoch > coordinators.newest(entity.transaction_log_partition):
-                yield entity
-        else:
-            raise CorruptMessageError(f"{type(entity).__name__} is no part of a log's state")
-    if whole:
-        yield replace(log.state(), taken_over=True)
-
-
-def _arriving(logs: LogDirectory, copy: Copy) -> PartitionLog:
-    log = logs.get(copy.log_id)
-    if log is None or logs.is_own(log) or log.identity.taken_over:
-        raise FencedLeaderEpochError(
-            f"partition {copy.move.partition.partition} of topic {copy.topic!r} does not move here"
-            " any more"
-        )
-    return log
 
 
 def _check_whole(log: PartitionLog, state: LogState) -> None:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from semel_broker.machine import producer_state
 from semel_broker.machine.limits import LogLimits
-from semel_broker.machine.partition_log import PartitionLog
+from semel_broker.machine.log import producer_state
+from semel_broker.machine.log.partition_log import PartitionLog
 from semel_broker.machine.records import AppendedBatch, BatchAppended, ProducerState
 from semel_broker.machine.values import BatchHeader
 from semel_common.errors import (

@@ -16,8 +16,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from semel_broker.machine.log.partition_log import PartitionLog
 from semel_broker.machine.log_directory import LogDirectory
-from semel_broker.machine.partition_log import PartitionLog
 from semel_broker.machine.records import LogDropped, LogEndMoved, LogState, Record
 from semel_broker.machine.values import Outcome
 from semel_common.errors import InvalidRequestError

@@ -5,7 +5,7 @@ from enum import IntEnum
 
 from msgspec import Struct
 
-from semel_broker.machine.aborted_index import AbortedIndex
+from semel_broker.machine.log.aborted_index import AbortedIndex
 from semel_broker.machine.records import OffsetRange
 from semel_common.ids import TopicPartition
 

@@ -33,7 +33,7 @@ class LogCopier:
         move = log_move(request)
         from_offset = require_int("from_offset", request.from_offset)
         max_bytes = require_int("max_bytes", request.max_bytes, maximum=INT32_MAX)
-        plan = await self._runner.run(partial(self._machine.copy_log, move, from_offset))
+        plan = await self._runner.run(partial(self._machine.moves.copy_log, move, from_offset))
         batches = await self._read(
             plan.place,
             plan.from_offset,

@@ -68,7 +68,7 @@ class RecordCounter:
         starts = [
             require_int("from_offset", partition.from_offset) for partition in request.partitions
         ]
-        plans = await self._runner.run(partial(self._machine.list_offsets, names, isolation))
+        plans = await self._runner.run(partial(self._machine.reads.list_offsets, names, isolation))
         response = CountRecordsResponse()
         left = _BATCHES_PER_CALL
         for name, start, plan in zip(names, starts, plans, strict=True):

@@ -30,7 +30,7 @@ class RecordDeleter:
         require_count("partitions", request.partitions, minimum=1, maximum=ASKED_PARTITIONS_MAX)
         positions = [_checked(partition) for partition in request.partitions]
         decide = partial(
-            self._machine.delete_records, positions, validate_only=request.validate_only
+            self._machine.log_starts.delete_records, positions, validate_only=request.validate_only
         )
         # A full disk must not keep anybody from deleting.
         answers = await self._runner.run(decide, privileged=True)

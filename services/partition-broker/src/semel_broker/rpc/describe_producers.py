@@ -45,7 +45,7 @@ class ProducerDescriber:
             return await self._page(request)
         limit = require_int("limit", request.limit, maximum=_PRODUCERS_MAX) or _PRODUCERS_MAX
         partitions = list(map(_checked, request.partitions))
-        query = partial(self._machine.describe_producers, partitions, limit)
+        query = partial(self._machine.descriptions.describe_producers, partitions, limit)
         described = await self._runner.run(query)
         now_ms, page = self._clock.now_ms(), Page(0)
         response = wire.DescribeProducersResponse()
@@ -68,7 +68,7 @@ class ProducerDescriber:
         (asked,) = request.partitions
         page = Page(request.limit, unless_limited=_PRODUCERS_MAX)
         query = partial(
-            self._machine.describe_producers_behind,
+            self._machine.descriptions.describe_producers_behind,
             _checked(asked),
             _producer_id(check_token(request.page_token)),
             page.items_max + 1,

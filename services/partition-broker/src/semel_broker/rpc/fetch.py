@@ -189,7 +189,9 @@ class Fetcher:
     async def _read_on(self, query: _Query) -> None:
         """Plan again, and read what the plan allows."""
         positions = [FetchPosition(each.name, each.cursor.next_offset) for each in query.partitions]
-        plans = await self._runner.run(partial(self._machine.fetch, positions, query.isolation))
+        plans = await self._runner.run(
+            partial(self._machine.reads.fetch, positions, query.isolation)
+        )
         for partition, plan in zip(query.partitions, plans, strict=True):
             await self._read_partition(query, partition, plan)
 

@@ -13,7 +13,7 @@ from semel_broker.machine.records import BatchAppended, LogDropped, LogState, Ma
 from semel_broker.machine.values import IsolationLevel
 
 ReadableBeyond: TypeAlias = Callable[[int, IsolationLevel, int], bool]
-"""Whether a log, by its id, can be read past an offset; see ``BrokerMachine.readable_beyond``."""
+"""Whether a log, by its id, can be read past an offset; see ``ReadPlans.readable_beyond``."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -32,7 +32,7 @@ class LogGiver:
         move = log_move(request)
         first = require_int("first_record", request.first_record, maximum=INT32_MAX)
         # A partition leaves a full disk, too.
-        await self._runner.run(partial(self._machine.hand_over_log, move), privileged=True)
+        await self._runner.run(partial(self._machine.moves.hand_over_log, move), privileged=True)
         state = self._state(move)
         piece = piece_of(state.entities, first, self._serde.encode)
         if first + len(piece) >= len(state.entities):
@@ -46,5 +46,5 @@ class LogGiver:
     def _state(self, move: Move) -> HandedOver:
         """Return what was handed over: looked up once for all pieces."""
         if self._giving is None or self._giving[0] != move:
-            self._giving = (move, self._machine.handed_over(move))
+            self._giving = (move, self._machine.moves.handed_over(move))
         return self._giving[1]

@@ -74,7 +74,7 @@ class OffsetLister:
         require_count("partitions", request.partitions, minimum=1, maximum=ASKED_PARTITIONS_MAX)
         isolation = isolation_level(request.isolation_level)
         names = [_checked(partition) for partition in request.partitions]
-        plans = await self._runner.run(partial(self._machine.list_offsets, names, isolation))
+        plans = await self._runner.run(partial(self._machine.reads.list_offsets, names, isolation))
         response = ListOffsetsResponse()
         for each, name, plan in zip(request.partitions, names, plans, strict=True):
             result = response.partitions.add(topic_id=name.topic_id, partition=name.partition)

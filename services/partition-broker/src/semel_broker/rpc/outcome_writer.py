@@ -47,7 +47,7 @@ class OutcomeWriter:
     def _close(
         self, outcomes: Sequence[Outcome], now_ms: int, *, patient: bool
     ) -> Result[list[SemelError | None], Record]:
-        decided = self._machine.write_txn_markers(outcomes, now_ms=now_ms)
+        decided = self._machine.transactions.write_txn_markers(outcomes, now_ms=now_ms)
         batches = list(markers(decided.records))
         patient = patient and not self._waiters.any_at(batch.partition for batch in batches)
         return Result(decided.response, decided.records, batches, patient=patient)

@@ -69,7 +69,7 @@ class BatchAppender:
     ) -> Arrival | SemelError:
         try:
             arrival = receive(partition, now_ms=now_ms, limits=self._limits)
-            maximum = self._machine.keyed_batch_max_bytes(arrival.request.name)
+            maximum = self._machine.compaction.keyed_batch_max_bytes(arrival.request.name)
             if maximum is not None:
                 keys.check(arrival, batch_max_bytes=maximum)
             return arrival

@@ -8,8 +8,8 @@ from itertools import chain
 
 from semel_broker.journal.record_serde import BrokerSerde
 from semel_broker.machine import BrokerMachine, LogLimits
-from semel_broker.machine.gaps import is_allowed
-from semel_broker.machine.partition_log import PartitionLog
+from semel_broker.machine.log.gaps import is_allowed
+from semel_broker.machine.log.partition_log import PartitionLog
 from semel_broker.storage.batch_integrity import what_is_wrong
 from semel_runtime.journal.contract import Entry
 from semel_runtime.journal.sqlite.file_check import JournalFile

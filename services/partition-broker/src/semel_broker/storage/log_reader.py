@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from semel_broker.machine.gaps import first_break, is_allowed
+from semel_broker.machine.log.gaps import first_break, is_allowed
 from semel_broker.machine.values import LogPlace
 from semel_broker.storage.damage import DamageReports
 from semel_broker.storage.verified_store import DamagedBatchError

@@ -14,9 +14,10 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from semel_broker.machine.aborted_index import AbortedIndex
-from semel_broker.machine.gaps import NO_GAPS, Gaps, gaps_above, with_gap
-from semel_broker.machine.producer_state import after_batch, after_fence, after_marker, unknown
+from semel_broker.machine.log.aborted_index import AbortedIndex
+from semel_broker.machine.log.gaps import NO_GAPS, Gaps, gaps_above, with_gap
+from semel_broker.machine.log.producer_state import after_batch, after_fence, after_marker, unknown
+from semel_broker.machine.log.segments import BATCH_OVERHEAD_BYTES, Segments
 from semel_broker.machine.records import (
     AbortedTransaction,
     BatchAppended,
@@ -34,7 +35,6 @@ from semel_broker.machine.records import (
     ProducerForgotten,
     ProducerState,
 )
-from semel_broker.machine.segments import BATCH_OVERHEAD_BYTES, Segments
 from semel_broker.machine.values import LogPlace, LogStart
 from semel_common.ids import NO_PRODUCER_ID, TopicPartition
 from semel_runtime.cluster.topic_options import DEFAULTS

@@ -1,0 +1,1 @@
+"""One partition's log, as its records make it, and its parts."""
