@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import aiosemel
+from aiosemel._producer.sends import Sends
 
 
 class ApiPage(NamedTuple):
@@ -27,8 +28,8 @@ _PAGES = {
     "producers": ApiPage(
         "Producers",
         "A `Producer` sends records without transactions, each exactly once.",
-        "Producer ProducerOptions Compression Delivery RecordMetadata ColumnsDelivery"
-        " ColumnsMetadata EncodedColumn Headers HeaderPairs",
+        "Producer ProducerRecord ProducerOptions Compression Delivery RecordMetadata"
+        " ColumnsDelivery ColumnsMetadata EncodedColumn Headers HeaderPairs",
     ),
     "transactions": ApiPage(
         "Transactions",
@@ -53,7 +54,7 @@ _PAGES = {
         "Transform",
         "`SemelClient.transform` reads, transforms and writes records, and commits their offsets,"
         " in one transaction.",
-        "Transform TransformOptions Handler Outputs OutputRecord OnEvent OnPoison TransformEvent"
+        "Transform TransformOptions Handler Outputs OnEvent OnPoison TransformEvent"
         " TransactionCommitted TransactionAborted RecordPoisoned TransformStats",
     ),
     "admin": ApiPage(
@@ -98,6 +99,12 @@ def _lines(page: ApiPage) -> Iterator[str]:
     yield page.sentence
     for name in page.names.split():
         yield from ("", f"::: aiosemel.{name}")
+        if _sends(getattr(aiosemel, name)):
+            yield from ("    options:", "      inherited_members: true")
+
+
+def _sends(public: object) -> bool:
+    return isinstance(public, type) and issubclass(public, Sends)
 
 
 def _check_names() -> None:

@@ -22,8 +22,8 @@ from aiosemel import (
     Handler,
     OffsetAndMetadata,
     OnPoison,
-    OutputRecord,
     Outputs,
+    ProducerRecord,
     TopicPartition,
     TransactionalProducer,
     Transform,
@@ -335,10 +335,10 @@ class App:
         return [event for event in self.events if isinstance(event, kind)]
 
 
-async def copy(records: Sequence[ConsumerRecord], outputs: Outputs) -> Iterable[OutputRecord]:
+async def copy(records: Sequence[ConsumerRecord], outputs: Outputs) -> Iterable[ProducerRecord]:
     """Send every record as it is, the first by hand and the others as they are returned."""
     await outputs.send("out", records[0].value)
-    return [OutputRecord(topic="out", value=record.value) for record in records[1:]]
+    return [ProducerRecord(topic="out", value=record.value) for record in records[1:]]
 
 
 @asynccontextmanager

@@ -22,10 +22,10 @@ FROM_THE_START = ConsumerOptions(auto_offset_reset=OffsetReset.EARLIEST)
 
 TRANSFORM = """
 import asyncio, sys
-from aiosemel import OutputRecord, SemelClient
+from aiosemel import ProducerRecord, SemelClient
 
 async def handle(records, outputs):
-    return [OutputRecord(topic=sys.argv[3], value=b"done " + each.value) for each in records]
+    return [ProducerRecord(topic=sys.argv[3], value=b"done " + each.value) for each in records]
 
 async def main():
     async with SemelClient(sys.argv[1]) as client:

@@ -18,9 +18,9 @@ from aiosemel import (
     ConsumerOptions,
     ConsumerRecord,
     OffsetReset,
-    OutputRecord,
     Outputs,
     ProducerOptions,
+    ProducerRecord,
     Security,
     SemelClient,
 )
@@ -244,8 +244,8 @@ async def _run(*command: str) -> None:
     assert process.returncode == 0, errors
 
 
-async def _bill(records: Sequence[ConsumerRecord], _: Outputs) -> list[OutputRecord]:
-    return [OutputRecord(topic="bills", value=b"bill of " + (r.value or b"")) for r in records]
+async def _bill(records: Sequence[ConsumerRecord], _: Outputs) -> list[ProducerRecord]:
+    return [ProducerRecord(topic="bills", value=b"bill of " + (r.value or b"")) for r in records]
 
 
 async def _read(client: SemelClient, count: int) -> list[bytes]:

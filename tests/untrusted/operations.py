@@ -13,10 +13,10 @@ from aiosemel import (
     JointWriter,
     LogRange,
     OffsetReset,
-    OutputRecord,
     Outputs,
     PoolOptions,
     ProducerOptions,
+    ProducerRecord,
     TransactionalProducer,
     TransformOptions,
 )
@@ -358,7 +358,7 @@ async def _handle(records: Sequence[ConsumerRecord], outputs: Outputs) -> None:
     for record in records:
         await outputs.send("results", record.value)
     await outputs.send_all(
-        [OutputRecord(topic="results", value=record.value) for record in records]
+        [ProducerRecord(topic="results", value=record.value) for record in records]
     )
 
 

@@ -32,13 +32,12 @@ from aiosemel._producer.transaction_block import Transaction
 from aiosemel._producer.transactional_producer import TransactionalProducer
 from aiosemel._producer.transactions.transaction_states import TransactionOutcome
 from aiosemel._shared.context import Clock
+from aiosemel._transform.outputs import Outputs
 from aiosemel._transform.transform import Transform
 from aiosemel._transform.types import (
     Handler,
     OnEvent,
     OnPoison,
-    OutputRecord,
-    Outputs,
     RecordPoisoned,
     TransactionAborted,
     TransactionCommitted,
@@ -125,6 +124,7 @@ from aiosemel.types.open_transactions import (
     ProducerDescription,
 )
 from aiosemel.types.prepared_transaction import PreparedTransactionId
+from aiosemel.types.producer_record import ProducerRecord
 from aiosemel.types.transaction_outcomes import (
     AbortReason,
     KnownOutcome,
@@ -211,7 +211,6 @@ __all__ = [
     "OpenTransaction",
     "OpenTransactions",
     "Operators",
-    "OutputRecord",
     "Outputs",
     "Participants",
     "PartitionDescription",
@@ -225,6 +224,7 @@ __all__ = [
     "ProducerDescription",
     "ProducerFencedError",
     "ProducerOptions",
+    "ProducerRecord",
     "RebalanceCallback",
     "RecordMetadata",
     "RecordPoisoned",

@@ -11,8 +11,8 @@ from transform_harness import HUGE, FakeTransactions, Fault, app_of
 from aiosemel import (
     ConsumerRecord,
     OffsetAndMetadata,
-    OutputRecord,
     Outputs,
+    ProducerRecord,
     RecordPoisoned,
     TopicPartition,
     TransactionAborted,
@@ -66,9 +66,9 @@ class Picky:
 
 async def to_dead_letters(
     record: ConsumerRecord, error: Exception, outputs: Outputs
-) -> Iterable[OutputRecord]:
+) -> Iterable[ProducerRecord]:
     await outputs.send("dead", record.value)
-    return [OutputRecord(topic="reasons", value=str(error).encode())]
+    return [ProducerRecord(topic="reasons", value=str(error).encode())]
 
 
 async def skip(_record: ConsumerRecord, _error: Exception, _outputs: Outputs) -> None:

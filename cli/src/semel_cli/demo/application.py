@@ -5,20 +5,20 @@ import json
 import sys
 from collections.abc import Sequence
 
-from aiosemel import ConsumerRecord, OutputRecord, Outputs, SemelClient, TransformOptions
+from aiosemel import ConsumerRecord, Outputs, ProducerRecord, SemelClient, TransformOptions
 from semel_cli.demo.topics import EXACTLY_ONCE
 
 
-def income_of(record: ConsumerRecord) -> OutputRecord:
+def income_of(record: ConsumerRecord) -> ProducerRecord:
     """Return the income of an order line."""
     sold = json.loads(record.value or b"")
     income = {name: sold[name] for name in ("line", "name", "type", "size", "date", "price")}
-    return OutputRecord(
+    return ProducerRecord(
         topic=EXACTLY_ONCE.income, key=sold["name"].encode(), value=json.dumps(income).encode()
     )
 
 
-async def sell(orders: Sequence[ConsumerRecord], _outputs: Outputs) -> list[OutputRecord]:
+async def sell(orders: Sequence[ConsumerRecord], _outputs: Outputs) -> list[ProducerRecord]:
     """Make income of some order lines: one transaction, with the offsets of the orders."""
     return [income_of(order) for order in orders]
 

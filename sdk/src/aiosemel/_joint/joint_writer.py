@@ -1,26 +1,21 @@
 """A writer of a joint transaction: records in, a receipt out."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Self
 
 from aiosemel._cluster.retry import Deadline
 from aiosemel._joint.joint_trace import joint_parent, joint_span
 from aiosemel._joint.keep_alive import KeepAlive
-from aiosemel._producer.batching.columns import checked
-from aiosemel._producer.batching.deliveries import ColumnsDelivery, Delivery, RecordMetadata
-from aiosemel._producer.batching.record_sizes import Headers
+from aiosemel._producer.sends import TransactionSends
 from aiosemel._producer.transactions.transaction_driver import Transactions
 from aiosemel._shared.context import Context
 from aiosemel.errors import ClosedError, IllegalStateError, SemelError
 from aiosemel.options.client_options import ProducerOptions
-from aiosemel.types.encoded_column import EncodedColumn
 from aiosemel.types.joint_handle import JointHandle, JointReceipt, transaction_message
-from aiosemel.types.offsets import ConsumerGroupMetadata, OffsetAndMetadata, PartitionKey
 from semel.coordinator.v1.transactions_pb2 import JoinTxnRequest
 
 
-class JointWriter:
+class JointWriter(TransactionSends):
     """One of many writers of a joint transaction. Made by ``SemelClient.join``.
 
     ::
@@ -45,7 +40,7 @@ class JointWriter:
         # The owner of the transaction may never hear of this writer: it failed, or another one did
         # the same work. Readers would wait until its participants inquire about the outcome.
         at_once = replace(options, registration_delay_ms=0)
-        self._transactions = Transactions(context, at_once, handle.transactional_id)
+        super().__init__(Transactions(context, at_once, handle.transactional_id))
         self._keep_alive = KeepAlive(context, handle, self._ended)
         self._already_committed: bool | None = None
         self._receipt: JointReceipt | None = None
@@ -96,67 +91,6 @@ class JointWriter:
         self._check_open()  # A close during the start would never end the task that keeps it alive.
         if not self._already_committed:
             self._keep_alive.start()
-
-    async def send(
-        self,
-        topic: str,
-        value: bytes | None,
-        *,
-        key: bytes | None = None,
-        partition: int | None = None,
-        headers: Headers = (),
-        timestamp_ms: int | None = None,
-    ) -> Delivery:
-        """Take a record of the transaction; as ``TransactionalProducer.send``."""
-        self._check_writing()
-        return await self._transactions.send(topic, value, key, partition, headers, timestamp_ms)
-
-    async def send_and_wait(
-        self,
-        topic: str,
-        value: bytes | None,
-        *,
-        key: bytes | None = None,
-        partition: int | None = None,
-        headers: Headers = (),
-        timestamp_ms: int | None = None,
-    ) -> RecordMetadata:
-        """Send a record and wait until it is stored, which does not yet make it visible."""
-        self._check_writing()
-        return await (
-            await self._transactions.send(topic, value, key, partition, headers, timestamp_ms)
-        )
-
-    async def send_columns(
-        self,
-        topic: str,
-        values: Sequence[bytes | None] | EncodedColumn,
-        *,
-        keys: Sequence[bytes | None] | EncodedColumn | None = None,
-        partition: int | None = None,
-        headers: Sequence[Headers] | None = None,
-        timestamp_ms: int | None = None,
-        timestamps_ms: Sequence[int] | None = None,
-    ) -> ColumnsDelivery:
-        """Take many records at once; as ``Producer.send_columns``."""
-        self._check_writing()
-        columns = checked(
-            values,
-            keys=keys,
-            headers=headers,
-            timestamp_ms=timestamp_ms,
-            timestamps_ms=timestamps_ms,
-        )
-        return await self._transactions.send_columns(topic, columns, partition)
-
-    async def send_offsets(
-        self,
-        offsets: Mapping[PartitionKey, OffsetAndMetadata | int],
-        group: ConsumerGroupMetadata,
-    ) -> None:
-        """Commit a group's offsets as part of it; as ``TransactionalProducer.send_offsets``."""
-        self._check_writing()
-        await self._transactions.send_offsets(offsets, group)
 
     async def finish(self) -> JointReceipt:
         """Wait until all is stored, and return what the owner needs to commit it.
@@ -214,7 +148,7 @@ class JointWriter:
         self._transactions.fail(error)
         return True
 
-    def _check_writing(self) -> None:
+    def _check_writer(self) -> None:
         self._check_open()
         if self.already_committed:
             raise IllegalStateError("the version is committed already: there is nothing to write")

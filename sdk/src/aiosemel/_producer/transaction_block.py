@@ -1,18 +1,9 @@
 """One transaction as a context manager: how the block ends says what becomes of it."""
 
-from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
-from aiosemel._producer.batching.columns import checked
-from aiosemel._producer.batching.conditional_append import ConditionalAppend
-from aiosemel._producer.batching.deliveries import (
-    ColumnsDelivery,
-    ColumnsMetadata,
-    Delivery,
-    RecordMetadata,
-)
-from aiosemel._producer.batching.record_sizes import Headers
+from aiosemel._producer.sends import TransactionSends
 from aiosemel._producer.transactions.transaction_driver import Transactions
 from aiosemel._producer.transactions.transaction_states import TransactionOutcome
 from aiosemel.errors import (
@@ -22,15 +13,13 @@ from aiosemel.errors import (
     TransactionAbortableError,
     TransactionAbortedError,
 )
-from aiosemel.types.encoded_column import EncodedColumn
-from aiosemel.types.offsets import ConsumerGroupMetadata, OffsetAndMetadata, PartitionKey
 from aiosemel.types.prepared_transaction import PreparedTransactionId
 from semel_common.library_log import get_logger
 
 _log = get_logger(__name__)
 
 
-class Transaction:
+class Transaction(TransactionSends):
     """One transaction, for ``async with``. Made by ``TransactionalProducer.transaction``.
 
     The block's end commits; raises as ``commit`` does, but leaves nothing to be called after a
@@ -38,12 +27,13 @@ class Transaction:
     without an exception has committed, unless it has called ``abort`` or ``prepare`` itself. An
     exception in the block aborts, and goes on. A cancellation aborts in the background, and goes
     on. If the coordinator does not answer an abort, the next block sends it again before it begins.
+    Its sends are those of ``TransactionalProducer``, and never outside of this transaction.
     """
 
     def __init__(
         self, transactions: Transactions, *, wait_until_visible: bool, may_prepare: bool = True
     ) -> None:
-        self._transactions = transactions
+        super().__init__(transactions)
         self._may_prepare = may_prepare
         self._manager = transactions.manager
         self._wait_until_visible = wait_until_visible
@@ -55,96 +45,12 @@ class Transaction:
         """What became of it; None while it is open."""
         return self._manager.outcome if self._is_latest() else self._outcome
 
-    async def send(
-        self,
-        topic: str,
-        value: bytes | None,
-        *,
-        key: bytes | None = None,
-        partition: int | None = None,
-        headers: Headers = (),
-        timestamp_ms: int | None = None,
-    ) -> Delivery:
-        """As ``TransactionalProducer.send``, and never outside of this transaction."""
-        self._check()
-        return await self._transactions.send(topic, value, key, partition, headers, timestamp_ms)
-
-    async def send_and_wait(
-        self,
-        topic: str,
-        value: bytes | None,
-        *,
-        key: bytes | None = None,
-        partition: int | None = None,
-        headers: Headers = (),
-        timestamp_ms: int | None = None,
-    ) -> RecordMetadata:
-        """As ``TransactionalProducer.send_and_wait``, and never outside of this transaction."""
-        self._check()
-        return await (
-            await self._transactions.send(topic, value, key, partition, headers, timestamp_ms)
-        )
-
-    async def send_columns(
-        self,
-        topic: str,
-        values: Sequence[bytes | None] | EncodedColumn,
-        *,
-        keys: Sequence[bytes | None] | EncodedColumn | None = None,
-        partition: int | None = None,
-        headers: Sequence[Headers] | None = None,
-        timestamp_ms: int | None = None,
-        timestamps_ms: Sequence[int] | None = None,
-    ) -> ColumnsDelivery:
-        """As ``TransactionalProducer.send_columns``, and never outside of this transaction."""
-        self._check()
-        columns = checked(
-            values,
-            keys=keys,
-            headers=headers,
-            timestamp_ms=timestamp_ms,
-            timestamps_ms=timestamps_ms,
-        )
-        return await self._transactions.send_columns(topic, columns, partition)
-
-    async def append(
-        self,
-        topic: str,
-        values: Sequence[bytes | None],
-        *,
-        partition: int,
-        expected_base_offset: int,
-        keys: Sequence[bytes | None] | None = None,
-        headers: Sequence[Headers] | None = None,
-        timestamps_ms: Sequence[int] | None = None,
-    ) -> ColumnsMetadata:
-        """As ``TransactionalProducer.append``, and never outside of this transaction."""
-        self._check()
-        append = ConditionalAppend.checked(
-            values,
-            partition=partition,
-            expected_base_offset=expected_base_offset,
-            keys=keys,
-            headers=headers,
-            timestamps_ms=timestamps_ms,
-        )
-        return await self._transactions.append(topic, append)
-
-    async def send_offsets(
-        self,
-        offsets: Mapping[PartitionKey, OffsetAndMetadata | int],
-        group: ConsumerGroupMetadata,
-    ) -> None:
-        """As ``TransactionalProducer.send_offsets``, and never outside of this transaction."""
-        self._check()
-        await self._transactions.send_offsets(offsets, group)
-
     async def prepare(self) -> PreparedTransactionId:
         """As ``TransactionalProducer.prepare``: then the block's end does nothing more.
 
         Raises IllegalStateError in a block of a pool, which cannot complete what is prepared.
         """
-        self._check()
+        self._check_writer()
         if not self._may_prepare:
             raise IllegalStateError(
                 "prepare is not possible in a block of a pool, which could not complete what is"
@@ -201,7 +107,7 @@ class Transaction:
         except SemelError as error:
             _log.warning("abort of %s failed: %s", self._transactions.transactional_id, error)
 
-    def _check(self) -> None:
+    def _check_writer(self) -> None:
         self._transactions.check_home()
         if not self._is_latest():
             raise IllegalStateError("this transaction is not open: not yet, or no longer")

@@ -1,29 +1,18 @@
 """The producer with transactions: records and offsets become visible together, or not at all."""
 
-from collections.abc import Mapping, Sequence
 from typing import Self
 
-from aiosemel._producer.batching.columns import checked
-from aiosemel._producer.batching.conditional_append import ConditionalAppend
-from aiosemel._producer.batching.deliveries import (
-    ColumnsDelivery,
-    ColumnsMetadata,
-    Delivery,
-    RecordMetadata,
-)
-from aiosemel._producer.batching.record_sizes import Headers
+from aiosemel._producer.sends import TransactionSends
 from aiosemel._producer.transaction_block import Transaction
 from aiosemel._producer.transactions.transaction_driver import Transactions
 from aiosemel._shared.context import Context
 from aiosemel._shared.value_checks import check_name
 from aiosemel.errors import ClosedError, InvalidConfigError
 from aiosemel.options.client_options import ProducerOptions
-from aiosemel.types.encoded_column import EncodedColumn
-from aiosemel.types.offsets import ConsumerGroupMetadata, OffsetAndMetadata, PartitionKey
 from aiosemel.types.prepared_transaction import PreparedTransactionId
 
 
-class TransactionalProducer:
+class TransactionalProducer(TransactionSends):
     """Sends records in transactions. Made by ``SemelClient.transactional_producer``.
 
     ::
@@ -46,7 +35,7 @@ class TransactionalProducer:
     def __init__(self, context: Context, options: ProducerOptions, transactional_id: str) -> None:
         check_name("transactional_id", transactional_id, InvalidConfigError)
         self._context = context
-        self._transactions = Transactions(context, options, transactional_id)
+        super().__init__(Transactions(context, options, transactional_id))
         self._closed = False
 
     @property
@@ -70,7 +59,7 @@ class TransactionalProducer:
         After RequestTimedOutError, or when it was cancelled, call it again. Any other error is
         final.
         """
-        self._check_open()
+        self._check_writer()
         return await self._transactions.init_transactions(
             wait_until_visible=wait_until_visible, keep_prepared=keep_prepared
         )
@@ -81,120 +70,19 @@ class TransactionalProducer:
         An abort that is not answered yet is sent again first. Raises RequestTimedOutError if no
         answer comes in ``max_block_ms``: then call it again.
         """
-        self._check_open()
+        self._check_writer()
         await self._transactions.begin_transaction()
 
     def transaction(self, *, wait_until_visible: bool = False) -> Transaction:
         """Return a transaction for ``async with``: commits at the end, aborts at an exception."""
         return Transaction(self._transactions, wait_until_visible=wait_until_visible)
 
-    async def send(
-        self,
-        topic: str,
-        value: bytes | None,
-        *,
-        key: bytes | None = None,
-        partition: int | None = None,
-        headers: Headers = (),
-        timestamp_ms: int | None = None,
-    ) -> Delivery:
-        """Take a record of the transaction, and send it soon; as ``Producer.send``.
-
-        ``commit`` waits for it: there is no need to await what is returned. Also raises
-        TransactionAbortableError when an earlier send has failed, and IllegalStateError.
-        """
-        self._check_open()
-        return await self._transactions.send(topic, value, key, partition, headers, timestamp_ms)
-
-    async def send_and_wait(
-        self,
-        topic: str,
-        value: bytes | None,
-        *,
-        key: bytes | None = None,
-        partition: int | None = None,
-        headers: Headers = (),
-        timestamp_ms: int | None = None,
-    ) -> RecordMetadata:
-        """Send a record and wait until it is stored, which does not yet make it visible."""
-        self._check_open()
-        return await (
-            await self._transactions.send(topic, value, key, partition, headers, timestamp_ms)
-        )
-
-    async def send_columns(
-        self,
-        topic: str,
-        values: Sequence[bytes | None] | EncodedColumn,
-        *,
-        keys: Sequence[bytes | None] | EncodedColumn | None = None,
-        partition: int | None = None,
-        headers: Sequence[Headers] | None = None,
-        timestamp_ms: int | None = None,
-        timestamps_ms: Sequence[int] | None = None,
-    ) -> ColumnsDelivery:
-        """Take many records at once; as ``Producer.send_columns``.
-
-        ``commit`` commits the offsets that a failed or cancelled call had taken before.
-        """
-        self._check_open()
-        columns = checked(
-            values,
-            keys=keys,
-            headers=headers,
-            timestamp_ms=timestamp_ms,
-            timestamps_ms=timestamps_ms,
-        )
-        return await self._transactions.send_columns(topic, columns, partition)
-
-    async def append(
-        self,
-        topic: str,
-        values: Sequence[bytes | None],
-        *,
-        partition: int,
-        expected_base_offset: int,
-        keys: Sequence[bytes | None] | None = None,
-        headers: Sequence[Headers] | None = None,
-        timestamps_ms: Sequence[int] | None = None,
-    ) -> ColumnsMetadata:
-        """Append records at one offset of a partition, or not at all; as ``Producer.append``.
-
-        After BaseOffsetMismatchError, as after any refused send, the transaction can only be
-        aborted. The marker of a transaction takes an offset as well, behind its records.
-        """
-        self._check_open()
-        append = ConditionalAppend.checked(
-            values,
-            partition=partition,
-            expected_base_offset=expected_base_offset,
-            keys=keys,
-            headers=headers,
-            timestamps_ms=timestamps_ms,
-        )
-        return await self._transactions.append(topic, append)
-
-    async def send_offsets(
-        self,
-        offsets: Mapping[PartitionKey, OffsetAndMetadata | int],
-        group: ConsumerGroupMetadata,
-    ) -> None:
-        """Commit a group's offsets, of the next record to read, as part of the transaction.
-
-        ``group`` is what ``consumer.group_metadata()`` says: a member that has lost its partitions
-        meanwhile is refused, with UnknownMemberIdError, FencedMemberEpochError or
-        StaleMemberEpochError. After any error of the group coordinator, and when it was cancelled,
-        the transaction can only be aborted. Several calls go one after the other.
-        """
-        self._check_open()
-        await self._transactions.send_offsets(offsets, group)
-
     async def flush(self) -> None:
         """Wait until all that was sent so far is stored, or given up. ``commit`` does it too.
 
         Returns at once when the transaction can only be aborted.
         """
-        self._check_open()
+        self._check_writer()
         await self._transactions.flush()
 
     async def commit(self, *, wait_until_visible: bool = False) -> None:
@@ -213,7 +101,7 @@ class TransactionalProducer:
         goes on for ``cancelled_commit_grace_ms`` to learn the outcome, and raises
         TransactionOutcomeUnknownError without.
         """
-        self._check_open()
+        self._check_writer()
         await self._transactions.commit(wait_until_visible=wait_until_visible)
 
     async def prepare(self) -> PreparedTransactionId:
@@ -227,7 +115,7 @@ class TransactionalProducer:
         Raises RequestTimedOutError if it may be prepared or not: call ``prepare`` again, or
         ``abort``. Any other error is final. Cancelled, it aborts in the background.
         """
-        self._check_open()
+        self._check_writer()
         return await self._transactions.prepare()
 
     async def complete_prepared(
@@ -243,7 +131,7 @@ class TransactionalProducer:
         Raises InvalidTxnStateError if it has ended otherwise; ``details["outcome"]`` says how. An
         outcome that is older than 256 transactions of this id is not known any more.
         """
-        self._check_open()
+        self._check_writer()
         await self._transactions.complete_prepared(
             prepared, commit=commit, wait_until_visible=wait_until_visible
         )
@@ -254,7 +142,7 @@ class TransactionalProducer:
         After RequestTimedOutError, call it again, or begin the next transaction, which does the
         same. Any other error is final. Cancelled, it goes on in the background.
         """
-        self._check_open()
+        self._check_writer()
         await self._transactions.abort()
 
     async def close(self) -> None:
@@ -275,7 +163,7 @@ class TransactionalProducer:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    def _check_open(self) -> None:
+    def _check_writer(self) -> None:
         self._context.cluster.home.check()
         if self._closed:
             raise _closed()

@@ -35,13 +35,13 @@ from aiosemel._consumer.consumer import Consumer
 from aiosemel._consumer.consumer_spans import processing
 from aiosemel._producer.transactional_producer import TransactionalProducer
 from aiosemel._shared.change_signal import Signal
+from aiosemel._transform.outputs import Outputs
 from aiosemel._transform.poison import Input, Suspects
 from aiosemel._transform.stop_on_signal import run_until_signal
 from aiosemel._transform.types import (
     Handler,
     OnEvent,
     OnPoison,
-    Outputs,
     RecordPoisoned,
     TransactionAborted,
     TransactionCommitted,
@@ -263,7 +263,7 @@ class Transform:
 
     async def _handle(self, records: list[ConsumerRecord], outputs: Outputs) -> None:
         try:
-            await outputs.send_all(await self._handler(records, outputs))
+            await outputs.send_all(await self._handler(records, outputs) or ())
         except Exception as error:
             raise _HandlerError from error
         finally:
@@ -272,7 +272,7 @@ class Transform:
     async def _give_up(self, record: ConsumerRecord, error: Exception, outputs: Outputs) -> None:
         assert self._on_poison is not None, "without it, the error has been raised"
         try:
-            await outputs.send_all(await self._on_poison(record, error, outputs))
+            await outputs.send_all(await self._on_poison(record, error, outputs) or ())
         except Exception as stop:
             stop.add_note(f"on {_place(record)}")
             raise _StopError from stop

@@ -4,84 +4,13 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from aiosemel._producer.batching.deliveries import Delivery
-from aiosemel._producer.batching.record_sizes import Headers
-from aiosemel._producer.transactional_producer import TransactionalProducer
-from aiosemel.errors import IllegalStateError
+from aiosemel._transform.outputs import Outputs
 from aiosemel.options.option_checks import check_integers, check_order
 from aiosemel.types.consumer_records import ConsumerRecord
 from aiosemel.types.offsets import TopicPartition
+from aiosemel.types.producer_record import ProducerRecord
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutputRecord:
-    """A record for a handler to return: the same as a ``send`` within the transaction."""
-
-    topic: str
-    value: bytes | None
-    key: bytes | None = None
-    headers: Headers = ()
-    partition: int | None = None
-    """None: by the key."""
-    timestamp_ms: int | None = None
-    """None: now."""
-
-
-class Outputs:
-    """The open transaction, as a handler sees it."""
-
-    def __init__(self, producer: TransactionalProducer) -> None:
-        self._producer = producer
-        self._open = True
-        self.count = 0
-        """How many records were sent."""
-
-    async def send(
-        self,
-        topic: str,
-        value: bytes | None,
-        *,
-        key: bytes | None = None,
-        partition: int | None = None,
-        headers: Headers = (),
-        timestamp_ms: int | None = None,
-    ) -> Delivery:
-        """Send a record as part of the transaction; the handler need not await the result.
-
-        Raises as ``TransactionalProducer.send``, and IllegalStateError once the handler has
-        returned: a later send would belong to another transaction, or to none.
-        """
-        if not self._open:
-            raise IllegalStateError("the transaction of these records is over: send in the handler")
-        delivery = await self._producer.send(
-            topic,
-            value,
-            key=key,
-            partition=partition,
-            headers=headers,
-            timestamp_ms=timestamp_ms,
-        )
-        self.count += 1
-        return delivery
-
-    async def send_all(self, made: Iterable[OutputRecord] | None) -> None:
-        """Send what a handler returned."""
-        for output in made or ():
-            _ = await self.send(
-                output.topic,
-                output.value,
-                key=output.key,
-                partition=output.partition,
-                headers=output.headers,
-                timestamp_ms=output.timestamp_ms,
-            )
-
-    def close(self) -> None:
-        """Take no more."""
-        self._open = False
-
-
-Made: TypeAlias = Iterable[OutputRecord] | None
+Made: TypeAlias = Iterable[ProducerRecord] | None
 Handler: TypeAlias = Callable[[Sequence[ConsumerRecord], Outputs], Awaitable[Made]]
 """Is given the records of one transaction, partition after partition in offset order, and the
 transaction to send to; what it returns is sent too. It may be called again with the same records:

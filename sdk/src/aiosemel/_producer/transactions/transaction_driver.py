@@ -12,11 +12,7 @@ from opentelemetry.trace import SpanContext
 
 from aiosemel._cluster.retry import Deadline
 from aiosemel._producer.batching.batch import Batch, Request
-from aiosemel._producer.batching.columns import Rows
-from aiosemel._producer.batching.conditional_append import ConditionalAppend
-from aiosemel._producer.batching.deliveries import ColumnsDelivery, ColumnsMetadata, Delivery
-from aiosemel._producer.batching.record_sizes import Headers
-from aiosemel._producer.sending.pipeline import Pipeline
+from aiosemel._producer.sending.pipeline import Check, Pipeline
 from aiosemel._producer.sending.producer_spans import active, begin, call
 from aiosemel._producer.sending.request_encoding import wait_for
 from aiosemel._producer.transactions.commit_and_abort import Ending
@@ -186,39 +182,13 @@ class Transactions:
             keep_prepared = self._renewal.keeps_prepared
             await self.init_transactions(wait_until_visible=False, keep_prepared=keep_prepared)
 
-    async def send(
-        self,
-        topic: str,
-        value: bytes | None,
-        key: bytes | None,
-        partition: int | None,
-        headers: Headers,
-        timestamp_ms: int | None,
-    ) -> Delivery:
-        """Take a record of the transaction that is open."""
+    def check_send(self) -> None:
+        """Raise if the open transaction takes no record now, or there is none."""
         self.manager.check(Call.SEND)
-        pairs = tuple(headers) if headers else ()
-        sent = self.pipeline.try_send(topic, value, key, partition, pairs, timestamp_ms)
-        if sent is None:
-            check = partial(self.manager.check_same, self.manager.begun, Call.SEND)
-            sent = await self.pipeline.send(
-                topic, value, key, partition, pairs, timestamp_ms, check
-            )
-        return sent
 
-    async def send_columns(
-        self, topic: str, columns: Rows, partition: int | None
-    ) -> ColumnsDelivery:
-        """Take many records of the transaction that is open."""
-        self.manager.check(Call.SEND)
-        check = partial(self.manager.check_same, self.manager.begun, Call.SEND)
-        return await self.pipeline.send_columns(topic, columns, partition, check)
-
-    async def append(self, topic: str, append: ConditionalAppend) -> ColumnsMetadata:
-        """Append records of the transaction that is open, at one offset."""
-        self.manager.check(Call.SEND)
-        check = partial(self.manager.check_same, self.manager.begun, Call.SEND)
-        return await self.pipeline.append(topic, append, check)
+    def check_same_transaction(self) -> Check:
+        """Return the check of a record that waits: its transaction must still be open."""
+        return partial(self.manager.check_same, self.manager.begun, Call.SEND)
 
     async def send_offsets(
         self, offsets: Mapping[PartitionKey, OffsetAndMetadata | int], group: ConsumerGroupMetadata
