@@ -84,10 +84,11 @@ FIXTURES: Mapping[str, str] = {
 PARAMETERS: Mapping[str, str] = {"postgres": "postgres"}
 """Parameters of the fixture ``engine`` that start one."""
 
-ALLOWED = ("cluster_process.py", "git", "kubectl", "mount", "pg_ctl", "umount")
+ALLOWED = ("cluster_process.py", "git", "kubectl", "mount", "pg_ctl", "test", "umount")
 """Programs that a test without a marker may start: git lists the files of this project, kubectl
-renders the manifests of k8s/, mount makes a small disk, the command line has one cluster, and
-pg_ctl stops the server of earlier tests after the last test of a process."""
+renders the manifests of k8s/, mount makes a small disk, and the command line has one cluster.
+After the last test of a process, pg_ctl stops the server of earlier tests, and test looks whether
+its user may run pg_ctl."""
 
 
 def engines(path: str, fixtures: Collection[str], parameter: object = None) -> set[str]:

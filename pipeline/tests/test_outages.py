@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Timer
+from threading import Event, Timer
 
 import cluster as clusters
 import pyarrow as pa
@@ -106,8 +106,11 @@ def test_a_batch_that_may_wait_does_so_from_its_beginning_on(fragile: Cluster) -
     sink = sink_options.of_batch(options_of(fragile, {"topic": topic, **patient}))
     handle = JointHandle(transactional_id=topic, txn_version=0, owner="o", run="r")
 
+    is_back = Event()
+
     def run() -> None:
         (partition,) = planning.partitions()
+        assert is_back.wait(60)
         away(fragile)
         coming = Timer(2, back, [fragile])
         coming.start()
@@ -122,6 +125,7 @@ def test_a_batch_that_may_wait_does_so_from_its_beginning_on(fragile: Cluster) -
         with pytest.raises(TimeoutError):
             running.result(timeout=5)
         back(fragile)
+        is_back.set()
         running.result()
     assert fragile.values(topic) == [b"a", b"b"]
 
