@@ -1,9 +1,23 @@
-"""The group coordinator's records as bytes, ``semel/group/journal/v1``."""
+"""The group coordinator's records as bytes, ``semel/group/journal/v1``.
+
+A table has the plain records; the others have files of their own.
+"""
 
 from semel.group.journal.v1.journal_pb2 import JournalRecord
-from semel_group.journal.membership_serde import membership_from_journal, membership_to_journal
-from semel_group.journal.moves_serde import moves_from_journal, moves_to_journal
-from semel_group.journal.offsets_serde import offsets_from_journal, offsets_to_journal
+from semel_group.journal.membership_serde import (
+    group_from_journal,
+    group_to_journal,
+    member_from_journal,
+    member_to_journal,
+)
+from semel_group.journal.offsets_serde import (
+    committed_from_journal,
+    committed_to_journal,
+    removed_from_journal,
+    removed_to_journal,
+    txn_from_journal,
+    txn_to_journal,
+)
 from semel_group.machine.records import (
     ConsumerGroup,
     GroupDeleted,
@@ -14,10 +28,38 @@ from semel_group.machine.records import (
     Member,
     MemberEpochsGiven,
     MemberRemoved,
+    OffsetCommitted,
+    OffsetRemoved,
+    ProducerForgotten,
+    ProducerState,
     Record,
+    TransactionEnded,
+    TransactionNeverGiven,
+    TxnOffsetsCommitted,
 )
 from semel_runtime.cluster.metadata_image import ClusterImage
 from semel_runtime.cluster.metadata_serde import ImageReader, image_to_journal
+from semel_runtime.journal.plain_records import PlainRecords
+from semel_runtime.machine import UnknownRecordError
+from semel_runtime.participant.coordinator_epochs import CoordinatorEpochSeen
+
+_PLAIN = PlainRecords[Record](
+    JournalRecord.DESCRIPTOR,
+    {
+        "member_removed": MemberRemoved,
+        "group_deleted": GroupDeleted,
+        "member_epochs_given": MemberEpochsGiven,
+        "transaction_ended": TransactionEnded,
+        "transaction_never_given": TransactionNeverGiven,
+        "producer_state": ProducerState,
+        "producer_forgotten": ProducerForgotten,
+        "coordinator_epoch_seen": CoordinatorEpochSeen,
+        "groups_handed_over": GroupsHandedOver,
+        "groups_taken_over": GroupsTakenOver,
+        "groups_served": GroupsServed,
+        "groups_forgotten": GroupsForgotten,
+    },
+)
 
 
 class GroupSerde:
@@ -33,23 +75,43 @@ class GroupSerde:
 
     def decode(self, data: bytes) -> Record:
         """Read what this or any earlier release wrote."""
-        record = JournalRecord.FromString(data)
-        if record.HasField("cluster_image"):
-            return self._images.from_journal(record.cluster_image)
-        return (
-            membership_from_journal(record)
-            or moves_from_journal(record)
-            or offsets_from_journal(record)
-        )
+        journal = JournalRecord.FromString(data)
+        match journal.WhichOneof("record"):
+            case "cluster_image":
+                return self._images.from_journal(journal.cluster_image)
+            case "consumer_group":
+                return group_from_journal(journal.consumer_group)
+            case "member":
+                return member_from_journal(journal.member)
+            case "offset_committed":
+                committed = journal.offset_committed
+                return committed_from_journal(committed, committed.group_id)
+            case "offset_removed":
+                return removed_from_journal(journal.offset_removed)
+            case "txn_offsets_committed":
+                return txn_from_journal(journal.txn_offsets_committed)
+            case kind:
+                record = _PLAIN.read(kind, journal)
+        if record is None:
+            raise UnknownRecordError(f"a record of an unknown kind: {kind}")
+        return record
 
 
 def _to_journal(record: Record) -> JournalRecord:
     match record:
         case ClusterImage():
             return JournalRecord(cluster_image=image_to_journal(record))
-        case ConsumerGroup() | Member() | MemberRemoved() | GroupDeleted() | MemberEpochsGiven():
-            return membership_to_journal(record)
-        case GroupsHandedOver() | GroupsTakenOver() | GroupsServed() | GroupsForgotten():
-            return moves_to_journal(record)
+        case ConsumerGroup():
+            return JournalRecord(consumer_group=group_to_journal(record))
+        case Member():
+            return JournalRecord(member=member_to_journal(record))
+        case OffsetCommitted():
+            return JournalRecord(offset_committed=committed_to_journal(record, record.group_id))
+        case OffsetRemoved():
+            return JournalRecord(offset_removed=removed_to_journal(record))
+        case TxnOffsetsCommitted():
+            return JournalRecord(txn_offsets_committed=txn_to_journal(record))
         case _:
-            return offsets_to_journal(record)
+            journal = JournalRecord()
+            _PLAIN.write(record, journal)
+            return journal

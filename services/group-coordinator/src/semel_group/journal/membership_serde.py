@@ -1,59 +1,17 @@
-"""Records of membership as protobuf. Entries are sorted, so that equal records are equal bytes."""
+"""Groups and members as protobuf. Entries are sorted, so that equal records are equal bytes."""
 
 from collections.abc import Iterable
-from typing import assert_never
 
 from semel.group.journal.v1 import membership_pb2 as journal
-from semel.group.journal.v1.journal_pb2 import JournalRecord
 from semel_common.ids import TopicPartition
 from semel_group.machine.records import (
     ConsumerGroup,
-    GroupDeleted,
     Member,
-    MemberEpochsGiven,
-    MemberRemoved,
-    MembershipRecord,
 )
 
 
-def membership_to_journal(record: MembershipRecord) -> JournalRecord:
-    """Write one record."""
-    match record:
-        case ConsumerGroup():
-            return JournalRecord(consumer_group=_group_to_journal(record))
-        case Member():
-            return JournalRecord(member=_member_to_journal(record))
-        case MemberRemoved(group_id=group_id, member_id=member_id):
-            removed = journal.MemberRemovedRecord(group_id=group_id, member_id=member_id)
-            return JournalRecord(member_removed=removed)
-        case GroupDeleted(group_id=group_id):
-            return JournalRecord(group_deleted=journal.GroupDeletedRecord(group_id=group_id))
-        case MemberEpochsGiven(group_epoch=group_epoch):
-            given = journal.MemberEpochsGivenRecord(group_epoch=group_epoch)
-            return JournalRecord(member_epochs_given=given)
-        case _:
-            assert_never(record)
-
-
-def membership_from_journal(record: JournalRecord) -> MembershipRecord | None:
-    """Read one record; None if it is not about membership."""
-    match record.WhichOneof("record"):
-        case "consumer_group":
-            return _group_from_journal(record.consumer_group)
-        case "member":
-            return _member_from_journal(record.member)
-        case "member_removed":
-            removed = record.member_removed
-            return MemberRemoved(group_id=removed.group_id, member_id=removed.member_id)
-        case "group_deleted":
-            return GroupDeleted(group_id=record.group_deleted.group_id)
-        case "member_epochs_given":
-            return MemberEpochsGiven(group_epoch=record.member_epochs_given.group_epoch)
-        case _:
-            return None
-
-
-def _group_to_journal(group: ConsumerGroup) -> journal.ConsumerGroupRecord:
+def group_to_journal(group: ConsumerGroup) -> journal.ConsumerGroupRecord:
+    """Write a group."""
     return journal.ConsumerGroupRecord(
         group_id=group.group_id,
         group_epoch=group.group_epoch,
@@ -73,7 +31,8 @@ def _group_to_journal(group: ConsumerGroup) -> journal.ConsumerGroupRecord:
     )
 
 
-def _group_from_journal(group: journal.ConsumerGroupRecord) -> ConsumerGroup:
+def group_from_journal(group: journal.ConsumerGroupRecord) -> ConsumerGroup:
+    """Read a group."""
     return ConsumerGroup(
         group_id=group.group_id,
         group_epoch=group.group_epoch,
@@ -101,7 +60,8 @@ def _by_topic(partitions: Iterable[TopicPartition]) -> list[journal.TopicPartiti
     ]
 
 
-def _member_to_journal(member: Member) -> journal.MemberRecord:
+def member_to_journal(member: Member) -> journal.MemberRecord:
+    """Write a member."""
     return journal.MemberRecord(
         group_id=member.group_id,
         member_id=member.member_id,
@@ -123,7 +83,8 @@ def _member_to_journal(member: Member) -> journal.MemberRecord:
     )
 
 
-def _member_from_journal(member: journal.MemberRecord) -> Member:
+def member_from_journal(member: journal.MemberRecord) -> Member:
+    """Read a member."""
     held = {TopicPartition(ticket.topic_id, ticket.partition): ticket for ticket in member.held}
     return Member(
         group_id=member.group_id,

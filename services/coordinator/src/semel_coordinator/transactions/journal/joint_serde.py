@@ -1,6 +1,4 @@
-"""The records of joint transactions as protobuf, in the journal."""
-
-from typing import assert_never
+"""The records of joint transactions as protobuf, in the journal; a table has the plain ones."""
 
 from msgspec.structs import replace
 
@@ -18,6 +16,7 @@ from semel_coordinator.transactions.machine import (
     JointWritersJoined,
     Outcome,
 )
+from semel_runtime.journal.plain_records import PlainRecords
 from semel_runtime.machine import UnknownRecordError
 
 OUTCOMES = {
@@ -25,6 +24,18 @@ OUTCOMES = {
     Outcome.ABORTED: journal.OUTCOME_ABORTED,
 }
 OUTCOMES_BACK = {number: outcome for outcome, number in OUTCOMES.items()}
+
+
+_PLAIN = PlainRecords[JointRecord](
+    journal.JointRecord.DESCRIPTOR,
+    {
+        "pool_grown": JointPoolGrown,
+        "pool_shrunk": JointPoolShrunk,
+        "id_expired": JointIdExpired,
+        "writers_joined": JointWritersJoined,
+        "kept_alive": JointKeptAlive,
+    },
+)
 
 
 def write(record: JointRecord, out: journal.JointRecord) -> None:
@@ -38,22 +49,8 @@ def write(record: JointRecord, out: journal.JointRecord) -> None:
                 _write_end(end, out.ends_kept.ends.add())
             for writer in record.aborted:
                 out.ends_kept.aborted.add(txn_version=writer.txn_version, writer=writer.writer)
-        case JointPoolGrown():
-            out.pool_grown.transactional_id = record.transactional_id
-            out.pool_grown.producer_ids.extend(record.producer_ids)
-        case JointPoolShrunk():
-            out.pool_shrunk.transactional_id = record.transactional_id
-            out.pool_shrunk.producer_ids.extend(record.producer_ids)
-        case JointIdExpired():
-            out.id_expired.transactional_id = record.transactional_id
-        case JointWritersJoined():
-            out.writers_joined.transactional_id = record.transactional_id
-            out.writers_joined.writers.extend(record.writers)
-        case JointKeptAlive():
-            out.kept_alive.transactional_id = record.transactional_id
-            out.kept_alive.kept_alive_ms = record.kept_alive_ms
         case _:
-            assert_never(record)
+            _PLAIN.write(record, out)
 
 
 def read(message: journal.JointRecord) -> JointRecord:
@@ -70,32 +67,11 @@ def read(message: journal.JointRecord) -> JointRecord:
                     AbortedWriter(each.txn_version, each.writer) for each in kept.aborted
                 ),
             )
-        case "pool_grown":
-            grown = message.pool_grown
-            return JointPoolGrown(
-                transactional_id=grown.transactional_id, producer_ids=tuple(grown.producer_ids)
-            )
-        case "pool_shrunk":
-            shrunk = message.pool_shrunk
-            return JointPoolShrunk(
-                transactional_id=shrunk.transactional_id, producer_ids=tuple(shrunk.producer_ids)
-            )
-        case "id_expired":
-            return JointIdExpired(transactional_id=message.id_expired.transactional_id)
-        case "writers_joined":
-            joined = message.writers_joined
-            return JointWritersJoined(
-                transactional_id=joined.transactional_id, writers=tuple(joined.writers)
-            )
-        case "kept_alive":
-            alive = message.kept_alive
-            return JointKeptAlive(
-                transactional_id=alive.transactional_id, kept_alive_ms=alive.kept_alive_ms
-            )
-        case None:
-            raise UnknownRecordError("a record of a kind that this release does not know")
-        case unreachable:
-            assert_never(unreachable)
+        case kind:
+            record = _PLAIN.read(kind, message)
+    if record is None:
+        raise UnknownRecordError("a record of a kind that this release does not know")
+    return record
 
 
 def _read_id(message: journal.JointIdRecord) -> JointId:

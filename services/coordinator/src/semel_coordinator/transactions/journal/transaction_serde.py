@@ -1,15 +1,14 @@
 """The transaction coordinator's records as protobuf, in the journal.
 
-Fields are assigned one by one to a message that is there already: nothing is built twice.
+A table has the plain records. Other records are assigned field by field to a message that is there
+already: nothing is built twice.
 """
 
 from collections.abc import Iterable
-from typing import Literal, assert_never
 
 from semel.coordinator.journal.v1 import transactions_pb2 as journal
 from semel_common.ids import GroupId, Participant, TopicPartition
 from semel_coordinator.transactions.journal import joint_serde as joint
-from semel_coordinator.transactions.journal import moves_serde as moves
 from semel_coordinator.transactions.machine import (
     AbortReason,
     CoordinatorEpoch,
@@ -37,6 +36,7 @@ from semel_coordinator.transactions.machine import (
     in_order,
 )
 from semel_coordinator.transactions.machine.state.entities import CompletedEpoch
+from semel_runtime.journal.plain_records import PlainRecords
 from semel_runtime.machine import UnknownRecordError
 
 _REASON_TO_JOURNAL: dict[AbortReason | None, journal.AbortReason.ValueType] = {
@@ -64,7 +64,22 @@ _COMPLETE_STATE = {
 }
 
 
-def write(record: TransactionsRecord, out: journal.TransactionsRecord) -> None:  # noqa: C901 - a case for each kind
+_PLAIN = PlainRecords[TransactionsRecord](
+    journal.TransactionsRecord.DESCRIPTOR,
+    {
+        "transactional_id": TransactionalId,
+        "transactional_id_expired": TransactionalIdExpired,
+        "producer_ids_given": ProducerIdsGiven,
+        "coordinator_epoch": CoordinatorEpoch,
+        "handed_over": TransactionLogHandedOver,
+        "taken_over": TransactionLogTakenOver,
+        "served": TransactionLogServed,
+        "forgotten": TransactionLogForgotten,
+    },
+)
+
+
+def write(record: TransactionsRecord, out: journal.TransactionsRecord) -> None:
     """Fill an empty message with a record."""
     match record:
         case ParticipantsAdded():
@@ -80,18 +95,6 @@ def write(record: TransactionsRecord, out: journal.TransactionsRecord) -> None: 
             completed.producer_id = record.producer_id
             completed.producer_epoch = record.producer_epoch
             completed.outcome = _OUTCOME[record.state]
-        case TransactionalId():
-            _write_transactional_id(record, out.transactional_id)
-        case TransactionalIdExpired():
-            out.transactional_id_expired.transactional_id = record.transactional_id
-            out.transactional_id_expired.producer_id = record.producer_id
-        case ProducerIdsGiven():
-            out.producer_ids_given.partition = record.partition
-            out.producer_ids_given.count = record.count
-            out.producer_ids_given.start = record.start
-        case CoordinatorEpoch():
-            out.coordinator_epoch.partition = record.partition
-            out.coordinator_epoch.coordinator_epoch = record.coordinator_epoch
         case (
             JointId()
             | JointEndsKept()
@@ -102,18 +105,11 @@ def write(record: TransactionsRecord, out: journal.TransactionsRecord) -> None: 
             | JointKeptAlive()
         ):
             joint.write(record, out.joint)
-        case (
-            TransactionLogHandedOver()
-            | TransactionLogTakenOver()
-            | TransactionLogServed()
-            | TransactionLogForgotten()
-        ):
-            moves.write(record, out)
         case _:
-            assert_never(record)
+            _PLAIN.write(record, out)
 
 
-def read(message: journal.TransactionsRecord) -> TransactionsRecord:  # noqa: C901 - a case for each kind
+def read(message: journal.TransactionsRecord) -> TransactionsRecord:
     """Read what `write` of this or any earlier release wrote."""
     match message.WhichOneof("record"):
         case "participants_added":
@@ -131,64 +127,13 @@ def read(message: journal.TransactionsRecord) -> TransactionsRecord:  # noqa: C9
                 producer_epoch=completed.producer_epoch,
                 state=_COMPLETE_STATE[completed.outcome],
             )
-        case "transactional_id":
-            return _read_transactional_id(message.transactional_id)
-        case "transactional_id_expired" | "producer_ids_given" | "coordinator_epoch" as kind:
-            return _read_counter(kind, message)
         case "joint":
             return joint.read(message.joint)
-        case "handed_over" | "taken_over" | "served" | "forgotten" as kind:
-            return moves.read(kind, message)
-        case None:
-            raise UnknownRecordError("a record of a kind that this release does not know")
-        case unreachable:
-            assert_never(unreachable)
-
-
-def _read_counter(
-    kind: Literal["transactional_id_expired", "producer_ids_given", "coordinator_epoch"],
-    message: journal.TransactionsRecord,
-) -> TransactionsRecord:
-    match kind:
-        case "transactional_id_expired":
-            expired = message.transactional_id_expired
-            return TransactionalIdExpired(
-                transactional_id=expired.transactional_id, producer_id=expired.producer_id
-            )
-        case "producer_ids_given":
-            given = message.producer_ids_given
-            return ProducerIdsGiven(partition=given.partition, count=given.count, start=given.start)
-        case "coordinator_epoch":
-            raised = message.coordinator_epoch
-            return CoordinatorEpoch(
-                partition=raised.partition, coordinator_epoch=raised.coordinator_epoch
-            )
-        case unreachable:
-            assert_never(unreachable)
-
-
-def _write_transactional_id(record: TransactionalId, out: journal.TransactionalIdRecord) -> None:
-    out.transactional_id = record.transactional_id
-    out.producer_id = record.producer_id
-    out.timeout_ms = record.timeout_ms
-    out.instance_id = record.instance_id
-    out.init_number = record.init_number
-    out.init_epoch = record.init_epoch
-    out.superseded.extend(record.superseded)
-    out.principal = record.principal
-
-
-def _read_transactional_id(message: journal.TransactionalIdRecord) -> TransactionalId:
-    return TransactionalId(
-        transactional_id=message.transactional_id,
-        producer_id=message.producer_id,
-        timeout_ms=message.timeout_ms,
-        instance_id=message.instance_id,
-        init_number=message.init_number,
-        init_epoch=message.init_epoch,
-        superseded=tuple(message.superseded),
-        principal=message.principal,
-    )
+        case kind:
+            record = _PLAIN.read(kind, message)
+    if record is None:
+        raise UnknownRecordError("a record of a kind that this release does not know")
+    return record
 
 
 def _write_producer(record: Producer, out: journal.ProducerRecord) -> None:
