@@ -403,6 +403,8 @@ class BadNetwork(RuleBasedStateMachine):
         for _ in range(ROUNDS_MAX):
             for member in self.members:
                 member.move()
+                if member.machine.state is MemberState.FATAL:
+                    self.group.expire(member.name)  # A late request of it may have joined again.
                 self._exchange(member, Fate.ANSWERED)
                 self.nobody_uses_what_another_was_given()
         stable = [each for each in self.members if each.machine.state is MemberState.STABLE]
