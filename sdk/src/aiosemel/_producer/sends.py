@@ -18,6 +18,7 @@ from aiosemel._producer.batching.deliveries import (
 from aiosemel._producer.batching.record_sizes import Headers
 from aiosemel._producer.sending.pipeline import Check, Pipeline
 from aiosemel._producer.transactions.transaction_driver import Transactions
+from aiosemel._producer.transactions.transaction_states import Call
 from aiosemel.types.encoded_column import EncodedColumn
 from aiosemel.types.offsets import ConsumerGroupMetadata, OffsetAndMetadata, PartitionKey
 from aiosemel.types.producer_record import ProducerRecord
@@ -185,6 +186,8 @@ class TransactionSends(Sends):
     def __init__(self, transactions: Transactions) -> None:
         super().__init__(transactions.pipeline)
         self._transactions = transactions
+        self._manager = transactions.manager
+        self._home = transactions.home
 
     @abstractmethod
     def _check_writer(self) -> None:
@@ -192,7 +195,8 @@ class TransactionSends(Sends):
 
     def _check_send(self) -> None:
         self._check_writer()
-        self._transactions.check_send()
+        if not self._manager.takes_records:
+            self._manager.check(Call.SEND)
 
     def _check_after_wait(self) -> Check:
         return self._transactions.check_same_transaction()

@@ -35,7 +35,6 @@ class Transaction(TransactionSends):
     ) -> None:
         super().__init__(transactions)
         self._may_prepare = may_prepare
-        self._manager = transactions.manager
         self._wait_until_visible = wait_until_visible
         self._number: int | None = None
         self._outcome: TransactionOutcome | None = None
@@ -71,7 +70,7 @@ class Transaction(TransactionSends):
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._transactions.check_home()
+        self._home.check()
         if not self._is_latest():
             return  # The block has ended it itself, and begun another.
         try:
@@ -108,8 +107,8 @@ class Transaction(TransactionSends):
             _log.warning("abort of %s failed: %s", self._transactions.transactional_id, error)
 
     def _check_writer(self) -> None:
-        self._transactions.check_home()
-        if not self._is_latest():
+        self._home.check()
+        if self._number != self._manager.begun:
             raise IllegalStateError("this transaction is not open: not yet, or no longer")
 
     def _is_latest(self) -> bool:

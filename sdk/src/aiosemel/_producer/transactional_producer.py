@@ -164,7 +164,7 @@ class TransactionalProducer(TransactionSends):
         await self.close()
 
     def _check_writer(self) -> None:
-        self._context.cluster.home.check()
+        self._home.check()
         if self._closed:
             raise _closed()
 

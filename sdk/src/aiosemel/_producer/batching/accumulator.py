@@ -82,17 +82,15 @@ class Accumulator:
         self._producer_epoch = -1
         self._last_number = 0
         self._flush_to = 0
+        self.memory_bytes = limits.memory_bytes
         self.used_bytes = 0
         """Size of all records that are not done."""
 
     # -- in -------------------------------------------------------------------------------------
 
     def has_room(self, size_bytes: int) -> bool:
-        """Return whether records of this size may be appended now.
-
-        Nothing that fits into a request is larger than all memory: see ``ProducerOptions``.
-        """
-        return self.used_bytes + size_bytes <= self._limits.memory_bytes
+        """Return whether records of this size may be appended now; all memory holds any request."""
+        return self.used_bytes + size_bytes <= self.memory_bytes
 
     def open_batch(
         self, topic_partition: TopicPartition, size_bytes: int, *, encoded: bool = False
@@ -124,6 +122,8 @@ class Accumulator:
         if self._was_idle(topic_partition, partition, now_ms):
             partition.restart(partition.producer_epoch + 1)
         partition.used_ms = now_ms
+        if partition.queue:
+            partition.queue[-1].close()
         self._last_number += 1
         deadline_ms = now_ms + self._limits.delivery_timeout_ms
         batch = Batch(topic_partition, self._last_number, deadline_ms, limit_bytes)
@@ -136,23 +136,25 @@ class Accumulator:
     def append(
         self,
         batch: Batch,
-        *,
         value: bytes | None,
         key: bytes | None,
         timestamp_ms: int,
         headers: HeaderPairs,
         size_bytes: int,
-    ) -> None:
-        """Append one record to a batch that is open, or has just begun."""
+    ) -> int:
+        """Append one record to a batch that is open, or has just begun; return its position."""
+        timestamps_ms = batch.timestamps_ms
+        position = len(timestamps_ms)
+        timestamps_ms.append(timestamp_ms)
         batch.values.append(value)
         batch.keys.append(key)
-        batch.timestamps_ms.append(timestamp_ms)
         if key is not None:
             batch.has_keys = True
         if headers:
-            batch.headers[len(batch.values) - 1] = headers
+            batch.headers[position] = headers
         batch.size_bytes += size_bytes
         self.used_bytes += size_bytes
+        return position
 
     def append_columns(
         self, batch: Batch, *, rows: RowColumns, timestamp_ms: int, size_bytes: int

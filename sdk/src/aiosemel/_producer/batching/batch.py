@@ -56,7 +56,7 @@ class Batch:
         self.limit_bytes = limit_bytes
         """How large it may become, as far as its producer knows; one record alone may be larger."""
         self.full_bytes = limit_bytes
-        """From which size on it takes no more records."""
+        """The size up to which it takes records; -1 once it takes no more."""
         self.values: list[bytes | None] = []
         self.keys: list[bytes | None] = []
         self.has_keys = False
@@ -86,8 +86,13 @@ class Batch:
         self.span: Span | None = None
         """Of its way to the broker, if it is traced."""
 
+    def close(self) -> None:
+        """Take no more records: the batch was sent, is done, or another one follows it."""
+        self.full_bytes = -1
+
     def forget_records(self) -> None:
         """Give the memory back: callers that wait for the batch need its numbers only."""
+        self.close()
         self.values = []
         self.keys = []
         self.headers = {}
@@ -203,6 +208,7 @@ class PartitionBatches:
         if not batch.was_drained:
             self.queue.popleft()
             self.in_flight.append(batch)
+            batch.close()
             batch.producer_id = producer_id
             batch.producer_epoch = self.producer_epoch
             batch.base_sequence = self.next_sequence

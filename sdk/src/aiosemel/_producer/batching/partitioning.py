@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
+from aiosemel._producer.batching.batch import Batch
 from aiosemel._producer.batching.columns import RowColumns, Rows
 from aiosemel.errors import UnknownTopicOrPartitionError
 from semel_common.ids import TopicPartition
@@ -27,7 +28,7 @@ class Part(NamedTuple):
 class TopicPartitions:
     """The partitions of one topic, and the sticky one among them."""
 
-    __slots__ = ("_sticky", "count", "limit_bytes", "name", "partitions")
+    __slots__ = ("count", "limit_bytes", "name", "open_batches", "partitions", "sticky_number")
 
     def __init__(
         self, name: str, partitions: tuple[TopicPartition, ...], first: int, limit_bytes: int
@@ -38,11 +39,22 @@ class TopicPartitions:
         """How large a batch of the topic may be, in bytes."""
         self.partitions = partitions
         self.count = len(partitions)
-        self._sticky = first % self.count
+        self.sticky_number = first % self.count
+        self.open_batches: list[Batch | None] = [None] * self.count
+        """The last batch of each partition that single records began, by partition number."""
 
-    def for_key(self, key: bytes) -> TopicPartition:
-        """Return the partition of a key, in every language the same."""
-        return self.partitions[key_hash(key) % self.count]
+    def number_of(self, partition: int | None, key: bytes | None) -> int:
+        """Return the number of a record's partition: the given one, that of its key, or the sticky.
+
+        Raises UnknownTopicOrPartitionError.
+        """
+        if partition is not None:
+            return self.numbered(partition).partition
+        return self.sticky_number if key is None else self.number_of_key(key)
+
+    def number_of_key(self, key: bytes) -> int:
+        """Return the number of a key's partition, in every language the same."""
+        return key_hash(key) % self.count
 
     def has(self, partition: int | None) -> bool:
         """Whether there is a partition of this number; None: any will do.
@@ -63,12 +75,12 @@ class TopicPartitions:
     @property
     def sticky(self) -> TopicPartition:
         """The partition for records without a key, until ``move_on``."""
-        return self.partitions[self._sticky]
+        return self.partitions[self.sticky_number]
 
     def move_on(self) -> TopicPartition:
         """Make the next partition the sticky one: the batch of the last is full, or was sent."""
-        self._sticky = (self._sticky + 1) % self.count
-        return self.partitions[self._sticky]
+        self.sticky_number = (self.sticky_number + 1) % self.count
+        return self.partitions[self.sticky_number]
 
     def spread(self, columns: RowColumns) -> Iterator[Part]:
         """Part rows by their keys; those of each partition keep their order."""

@@ -13,6 +13,7 @@ class Room:
 
     def __init__(self, accumulator: Accumulator, trouble: Trouble) -> None:
         self._accumulator = accumulator
+        self._memory_bytes = accumulator.memory_bytes
         self._trouble = trouble
         self._waiters: dict[asyncio.Future[None], int] = {}
         """Sizes, first come first."""
@@ -21,7 +22,8 @@ class Room:
 
     def is_free(self, size_bytes: int) -> bool:
         """Return whether records of this size may be appended now, without overtaking a waiter."""
-        return not self._waiters and self._accumulator.has_room(size_bytes + self._granted_bytes)
+        used_bytes = self._accumulator.used_bytes + self._granted_bytes
+        return used_bytes + size_bytes <= self._memory_bytes and not self._waiters
 
     async def wait(self, size_bytes: int, deadline: Deadline) -> None:
         """Wait for room, and for one's turn; append in the same step, or leave it to the next.

@@ -50,7 +50,7 @@ class Pipeline:
         """Start nothing yet. Raises InvalidConfigError if the codec is not installed."""
         check_codec(options.compression)
         self._cluster = context.cluster
-        self._clock = context.clock
+        self._now_ms = context.clock.now_ms
         self._random = context.random
         self._options = options
         limits = Limits(
@@ -96,6 +96,7 @@ class Pipeline:
     ) -> Delivery | None:
         """Append a record if nothing has to be waited for; None if something has.
 
+        Mostly there is an open batch in the record's partition: then nothing else is looked at.
         Raises TypeError, UnknownTopicOrPartitionError.
         """
         if timestamp_ms is not None:
@@ -104,14 +105,29 @@ class Pipeline:
         partitions = self._topics.known.get(topic)
         if (
             partitions is None
-            or not partitions.has(partition)
-            or self._topics.metadata is not self._cluster.metadata
             or self._unyielded_bytes > YIELD_BYTES
-            or size_bytes > partitions.limit_bytes
             or not self._room.is_free(size_bytes)
         ):
             return None
-        return self._append(partitions, value, key, partition, headers, timestamp_ms, size_bytes)
+        if partition is None:
+            number = partitions.sticky_number if key is None else partitions.number_of_key(key)
+        elif partitions.has(partition):
+            number = partitions.numbered(partition).partition
+        else:
+            return None
+        batch = partitions.open_batches[number]
+        if batch is None or batch.size_bytes + size_bytes > batch.full_bytes:
+            if (
+                self._topics.metadata is not self._cluster.metadata
+                or size_bytes > partitions.limit_bytes
+            ):
+                return None
+            batch = self._open_batch(partitions, partition, key, size_bytes)
+        if timestamp_ms is None:
+            timestamp_ms = self._now_ms()
+        position = self._accumulator.append(batch, value, key, timestamp_ms, headers, size_bytes)
+        self._unyielded_bytes += size_bytes
+        return Delivery(topic, batch, position, self._completions)
 
     async def send(
         self,
@@ -142,7 +158,12 @@ class Pipeline:
             partitions = await self._topics.check_fits(partitions, alone, ALONE, deadline)
         await self._wait_for_room(size_bytes, deadline)
         check()
-        return self._append(partitions, value, key, partition, headers, timestamp_ms, size_bytes)
+        batch = self._open_batch(partitions, partition, key, size_bytes)
+        if timestamp_ms is None:
+            timestamp_ms = self._now_ms()
+        position = self._accumulator.append(batch, value, key, timestamp_ms, headers, size_bytes)
+        self._unyielded_bytes += size_bytes
+        return Delivery(topic, batch, position, self._completions)
 
     async def send_columns(
         self,
@@ -157,7 +178,7 @@ class Pipeline:
         parts = list(_parted(partitions, columns, partition))
         cuts = await self._topics.cut(partitions, parts, deadline)
         given_ms = columns.timestamp_ms
-        timestamp_ms = self._clock.now_ms() if given_ms is None else given_ms
+        timestamp_ms = self._now_ms() if given_ms is None else given_ms
         pieces: list[Piece] = []
         for (topic_partition, rows), slices in zip(parts, cuts, strict=True):
             for piece in slices:
@@ -209,7 +230,7 @@ class Pipeline:
         batch = self._accumulator.append_at(
             partitions.numbered(append.partition),
             append,
-            timestamp_ms=self._clock.now_ms(),
+            timestamp_ms=self._now_ms(),
             now_ms=_loop_ms(),
             limit_bytes=self._topics.batch_limit(partitions),
         )
@@ -220,35 +241,24 @@ class Pipeline:
         (stored,) = await ColumnsDelivery(topic, [whole], self._completions)
         return stored
 
-    def _append(
+    def _open_batch(
         self,
         partitions: TopicPartitions,
-        value: bytes | None,
-        key: bytes | None,
         partition: int | None,
-        headers: HeaderPairs,
-        timestamp_ms: int | None,
+        key: bytes | None,
         size_bytes: int,
-    ) -> Delivery:
-        if partition is not None:
-            target = partitions.numbered(partition)
-        elif key is not None:
-            target = partitions.for_key(key)
-        else:
-            target = partitions.sticky
-            if self._accumulator.open_batch(target, size_bytes) is None:
-                target = partitions.move_on()
-        batch = self._batch(partitions, target, size_bytes)
-        self._accumulator.append(
-            batch,
-            value=value,
-            key=key,
-            timestamp_ms=self._clock.now_ms() if timestamp_ms is None else timestamp_ms,
-            headers=headers,
-            size_bytes=size_bytes,
-        )
-        self._unyielded_bytes += size_bytes
-        return Delivery(partitions.name, batch, batch.record_count - 1, self._completions)
+    ) -> Batch:
+        """Return the batch of a single record, and note it for the next one."""
+        number = partitions.number_of(partition, key)
+        if (
+            partition is None
+            and key is None
+            and self._accumulator.open_batch(partitions.sticky, size_bytes) is None
+        ):
+            number = partitions.move_on().partition
+        batch = self._batch(partitions, partitions.partitions[number], size_bytes)
+        partitions.open_batches[number] = batch
+        return batch
 
     def _batch(
         self,

@@ -63,6 +63,7 @@ class Transactions:
         self._options = options
         self._transactional_id = transactional_id
         self._instance_id = f"{context.random.getrandbits(128):032x}"
+        self.home = context.cluster.home
         self.manager = TransactionManager(transactional_id)
         self.pipeline = Pipeline(context, options, self)
         self._registration = Registration(
@@ -181,10 +182,6 @@ class Transactions:
         if manager.is_outdated:
             keep_prepared = self._renewal.keeps_prepared
             await self.init_transactions(wait_until_visible=False, keep_prepared=keep_prepared)
-
-    def check_send(self) -> None:
-        """Raise if the open transaction takes no record now, or there is none."""
-        self.manager.check(Call.SEND)
 
     def check_same_transaction(self) -> Check:
         """Return the check of a record that waits: its transaction must still be open."""
@@ -325,10 +322,6 @@ class Transactions:
     def is_open(self) -> bool:
         """Whether there is a transaction that can still be aborted."""
         return self.manager.state in _OPEN
-
-    def check_home(self) -> None:
-        """Raise IllegalStateError in another process, and in another event loop."""
-        self._cluster.home.check()
 
     def abort_in_background(self, because: SemelError) -> None:
         """Abort without waiting, for a reason, if there is something to abort."""

@@ -85,11 +85,14 @@ class TransactionManager:
         "producer_epoch",
         "producer_id",
         "state",
+        "takes_records",
     )
 
     def __init__(self, transactional_id: str) -> None:
         self._transactional_id = transactional_id
         self.state = State.UNINITIALIZED
+        self.takes_records = False
+        """Whether ``check`` of a send passes: one look for each record."""
         self.error: SemelError | None = None
         """Why the state is ABORTABLE_ERROR or FATAL_ERROR."""
         self.producer_id = -1
@@ -342,6 +345,7 @@ class TransactionManager:
         steps = TRANSITIONS[self.state]
         assert cause in steps, f"{cause} in state {self.state}"
         self.state = steps[cause]
+        self.takes_records = Call.SEND in TRANSITIONS[self.state]
 
     def _start(self, producer_id: int, producer_epoch: int) -> None:
         self.producer_id = producer_id
