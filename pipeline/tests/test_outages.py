@@ -17,10 +17,10 @@ from source_harness import options_of, stream
 
 from aiosemel import JointHandle
 from aiosemel.errors import InconsistentClusterIdError
-from pyspark_semel import reach
+from pyspark_semel import preflight
 from pyspark_semel.errors import UnreachableError
-from pyspark_semel.reach import cluster_id_of, connect_to
-from pyspark_semel.sink import decide
+from pyspark_semel.preflight import cluster_id_of, connect_to
+from pyspark_semel.sink import commit_or_abort
 from pyspark_semel.sink import options as sink_options
 from pyspark_semel.sink.topics import checked
 from pyspark_semel.sink.write import receipts_of, write
@@ -117,7 +117,7 @@ def test_a_batch_that_may_wait_does_so_from_its_beginning_on(fragile: Cluster) -
         assert len(list(planning.read(partition))) == 1
         coming.join()
         rows = iter([pa.record_batch({"value": ["b"]})])
-        decide.commit(sink, receipts_of([write(checked(sink), handle, rows, name="t")]))
+        commit_or_abort.commit(sink, receipts_of([write(checked(sink), handle, rows, name="t")]))
 
     away(fragile)
     with ThreadPoolExecutor() as pool:
@@ -162,7 +162,7 @@ def test_a_batch_in_foreach_batch_that_may_wait_begins_in_an_outage(
 
 
 def test_a_batch_that_has_waited_says_for_how_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reach, "REFUSED_S", 0.1)
+    monkeypatch.setattr(preflight, "REFUSED_S", 0.1)
     given = {"bootstrap.servers": "127.0.0.1:1", "default.api.timeout.ms": "7001"}
     sink = sink_options.of_batch({**given, "maxOutage": "7002ms", "topic": "t"})
     began = time.monotonic()
@@ -173,7 +173,7 @@ def test_a_batch_that_has_waited_says_for_how_long(monkeypatch: pytest.MonkeyPat
 
 def test_an_address_where_nothing_listens_is_known_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Long before the time of a call is over: it is set to a day."""
-    monkeypatch.setattr(reach, "REFUSED_S", 0.1)
+    monkeypatch.setattr(preflight, "REFUSED_S", 0.1)
     day = str(24 * 3_600_000)
     given = {"bootstrap.servers": "127.0.0.1:1,[::1]:2", "default.api.timeout.ms": day}
     with pytest.raises(UnreachableError, match=r"nothing listens at 127\.0\.0\.1:1,\[::1\]:2 \("):

@@ -11,7 +11,7 @@ from cluster import Cluster
 from aiosemel import IsolationLevel, JointHandle
 from aiosemel.errors import TransactionalIdNotFoundError
 from pyspark_semel.errors import RecordError, TransactionError, UnknownTopicError
-from pyspark_semel.sink import decide, options
+from pyspark_semel.sink import commit_or_abort, options
 from pyspark_semel.sink.options import SinkOptions
 from pyspark_semel.sink.write import receipts_of, write
 
@@ -44,7 +44,7 @@ def unread() -> Iterator[pa.RecordBatch]:
 
 
 def committed(sink: SinkOptions, handle: JointHandle, *values: str) -> None:
-    decide.commit(sink, receipts_of([write(sink, handle, rows(*values), name="t")]))
+    commit_or_abort.commit(sink, receipts_of([write(sink, handle, rows(*values), name="t")]))
 
 
 def test_the_commit_decides_for_all_tasks_that_it_names(
@@ -55,7 +55,7 @@ def test_the_commit_decides_for_all_tasks_that_it_names(
     second = write(sink, handle, rows("b"), name="t")
     assert receipts_of([loser, None]) != []
     assert semel.values(topic) == []
-    decide.commit(sink, receipts_of([first, second]))
+    commit_or_abort.commit(sink, receipts_of([first, second]))
     assert sorted(map(str, semel.values(topic))) == ["b'a'", "b'b'"]
     assert len(semel.values(topic, UNCOMMITTED)) == 3
 
@@ -65,7 +65,7 @@ def test_a_replayed_batch_reads_no_input_and_writes_nothing(
 ) -> None:
     committed(sink, handle, "a")
     again = write(sink, replace(handle, run="2"), unread(), name="t")
-    decide.commit(sink, receipts_of([again]))
+    commit_or_abort.commit(sink, receipts_of([again]))
     assert semel.values(topic, UNCOMMITTED) == [b"a"]
 
 
@@ -76,9 +76,9 @@ def test_a_version_below_the_last_is_no_repeat(
         committed(sink, replace(handle, txn_version=version), "a")
     older = write(sink, replace(handle, txn_version=1, run="2"), unread(), name="t")
     with pytest.raises(TransactionError, match="because version 2 is committed"):
-        decide.commit(sink, receipts_of([older]))
+        commit_or_abort.commit(sink, receipts_of([older]))
     batch = replace(sink, transactional_id="x", txn_version=1)
-    decide.commit(batch, receipts_of([older]))
+    commit_or_abort.commit(batch, receipts_of([older]))
     assert len(semel.values(topic)) == 3
 
 
@@ -111,8 +111,8 @@ def test_a_new_run_fences_the_older_one(
     fresh = write(sink, replace(handle, run="2"), rows("fresh"), name="t")
     with pytest.raises(TransactionError, match="another run of the same query writes"):
         write(sink, handle, unread(), name="t")
-    decide.commit(sink, receipts_of([fresh]))
-    decide.abort(sink, receipts_of([stale]))
+    commit_or_abort.commit(sink, receipts_of([fresh]))
+    commit_or_abort.abort(sink, receipts_of([stale]))
     assert semel.values(topic) == [b"fresh"]
 
 
@@ -120,9 +120,9 @@ def test_an_abort_after_the_commit_changes_nothing(
     semel: Cluster, sink: SinkOptions, handle: JointHandle, topic: str
 ) -> None:
     written = write(sink, handle, rows("a"), name="t")
-    decide.commit(sink, receipts_of([written]))
-    decide.abort(sink, receipts_of([written]))
-    decide.abort(sink, [])
+    commit_or_abort.commit(sink, receipts_of([written]))
+    commit_or_abort.abort(sink, receipts_of([written]))
+    commit_or_abort.abort(sink, [])
     assert semel.values(topic) == [b"a"]
 
 
@@ -130,16 +130,16 @@ def test_an_abort_without_a_receipt_is_of_what_its_own_run_has_open(
     semel: Cluster, sink: SinkOptions, handle: JointHandle, topic: str
 ) -> None:
     of_nobody = replace(handle, transactional_id=f"nobody-{topic}")
-    decide.abort(sink, [], of_nobody)
+    commit_or_abort.abort(sink, [], of_nobody)
     with pytest.raises(TransactionalIdNotFoundError):
         semel.call(semel.client.admin().describe_transactions(of_nobody.transactional_id))
     written = write(sink, handle, rows("a"), name="t")
-    decide.abort(sink, [], replace(handle, run="another"))
-    decide.abort(sink, [], replace(handle, txn_version=1))
-    decide.commit(sink, receipts_of([written]))
+    commit_or_abort.abort(sink, [], replace(handle, run="another"))
+    commit_or_abort.abort(sink, [], replace(handle, txn_version=1))
+    commit_or_abort.commit(sink, receipts_of([written]))
     later = replace(handle, txn_version=1)
     write(sink, later, rows("lost"), name="t")
-    decide.abort(sink, [], later)
+    commit_or_abort.abort(sink, [], later)
     committed(sink, replace(handle, txn_version=2), "b")
     assert sorted(map(str, semel.values(topic))) == ["b'a'", "b'b'"]
 
@@ -198,4 +198,4 @@ def test_a_task_whose_topic_is_deleted_fails_at_once_and_names_the_topic(
     with pytest.raises(UnknownTopicError, match=f"topic '{topic}' was deleted while this task"):
         write(sink, handle, deleted_between(), name="t")
     assert time.monotonic() - began < 10
-    decide.abort(sink, [], handle)
+    commit_or_abort.abort(sink, [], handle)

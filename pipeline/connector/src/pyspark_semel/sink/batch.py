@@ -8,7 +8,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from pyspark_semel.errors import OptionError
-from pyspark_semel.sink import columns, decide, identity, options, topics
+from pyspark_semel.sink import columns, commit_or_abort, identity, options, topics
 from pyspark_semel.sink.write import (
     Written,
     receipts_of,
@@ -37,9 +37,9 @@ class BatchWriter(DataSourceArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Commit what all tasks wrote."""
-        decide.commit(self._options, receipts_of(messages))
+        commit_or_abort.commit(self._options, receipts_of(messages))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Give it up, unless it is committed."""
         expected = identity.of_lone_batch(self._options, self._write_id)
-        decide.abort(self._options, receipts_of(messages), expected)
+        commit_or_abort.abort(self._options, receipts_of(messages), expected)

@@ -6,7 +6,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from pyspark_semel.sink import columns, decide, identity, options, topics
+from pyspark_semel.sink import columns, commit_or_abort, identity, options, topics
 from pyspark_semel.sink.write import (
     Written,
     receipts_of,
@@ -32,8 +32,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803 - Spark's
         """Commit the micro-batch. Spark calls it again for one whose commit it did not note."""
-        decide.commit(self._options, receipts_of(messages))
+        commit_or_abort.commit(self._options, receipts_of(messages))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803 - Spark's
         """Give the micro-batch up, unless it is committed."""
-        decide.abort(self._options, receipts_of(messages))
+        commit_or_abort.abort(self._options, receipts_of(messages))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pyspark_semel.connection import Connection
 from pyspark_semel.errors import UnknownTopicError, UnreachableError
-from pyspark_semel.reach import (
+from pyspark_semel.preflight import (
     cluster_id_of,
     connect_to,
     through_first_outage,

@@ -12,13 +12,13 @@ from aiosemel import JointHandle, JointReceipt, JointWriter
 from aiosemel.errors import JointOwnerMismatchError, ProducerFencedError, SemelError
 from pyspark_semel.connection import Connection
 from pyspark_semel.errors import TransactionError
-from pyspark_semel.reach import connect_to, unreachable_named
+from pyspark_semel.preflight import connect_to, unreachable_named
 from pyspark_semel.settings import flush_spans
 from pyspark_semel.sink import columns
+from pyspark_semel.sink.keep_alive_watch import watch
 from pyspark_semel.sink.options import RESET, TRANSACTIONAL_ID, SinkOptions
 from pyspark_semel.sink.refused import spark_error
 from pyspark_semel.sink.topics import Topics
-from pyspark_semel.sink.vigil import watch
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +96,8 @@ def _send_watched(
     batches: Iterator[pa.RecordBatch],
 ) -> JointReceipt:
     """Send all rows while this process keeps watch over the transaction, and after."""
-    vigil = connection.call(watch(connection.client, writer.handle))
-    connection.start(vigil.run())
+    keep_alive = connection.call(watch(connection.client, writer.handle))
+    connection.start(keep_alive.run())
     receipt = None
     try:
         _send_all(connection, options, writer, batches)
@@ -106,7 +106,7 @@ def _send_watched(
     except SemelError as error:
         raise spark_error(error) or error from error
     finally:
-        connection.call(vigil.end(finished=receipt is not None))
+        connection.call(keep_alive.end(finished=receipt is not None))
 
 
 def _send_all(

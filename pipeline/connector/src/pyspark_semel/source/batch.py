@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
-from pyspark_semel.reach import (
+from pyspark_semel.preflight import (
     cluster_id_of,
     connect_to,
     through_first_outage,

@@ -14,7 +14,7 @@ import time
 
 from aiosemel import OffsetSpec
 from aiosemel.errors import SemelError
-from pyspark_semel.source.histories import Histories
+from pyspark_semel.source.checkpoint_check import CheckpointCheck
 from pyspark_semel.source.lag import Lag
 from pyspark_semel.source.limits import Patience, cap, size
 from pyspark_semel.source.logs import Logs, Seen
@@ -35,7 +35,7 @@ class Follower:
         self._logs = logs
         self._lag = lag
         self._options = options
-        self._histories = Histories(logs, options)
+        self._checkpoint_check = CheckpointCheck(logs, options)
         self._initial: StreamOffsets | None = None
         self._target: StreamOffsets | None = None
         """Where a run ends that reads what is available now."""
@@ -89,7 +89,7 @@ class Follower:
 
     async def tasks(self, start: StreamOffsets, end: StreamOffsets) -> list[Task]:
         """Return what a micro-batch reads, for each task."""
-        ranges = await self._histories.between(start, end)
+        ranges = await self._checkpoint_check.between(start, end)
         return tasks(end.cluster_id, ranges, self._options.spread)
 
     async def _ends(self) -> StreamOffsets:
@@ -105,7 +105,7 @@ class Follower:
         self, start: StreamOffsets, ends: StreamOffsets
     ) -> tuple[Positions, Positions]:
         """Return the next offsets of all partitions, and of the earlier ones."""
-        going_on = await self._histories.going_on(start, ends)
+        going_on = await self._checkpoint_check.going_on(start, ends)
         if self._missing and self._options.fail_on_data_loss:
             self._logs.refuse(self._missing)
         new = [position for position in ends.positions if position not in going_on]

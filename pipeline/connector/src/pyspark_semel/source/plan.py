@@ -4,9 +4,9 @@ from collections.abc import Collection
 
 from aiosemel import LogRange, OffsetSpec, TopicPartition
 from pyspark_semel.source.bounds import AtOffsets
+from pyspark_semel.source.data_loss import DataLossReport
 from pyspark_semel.source.filters import Narrowing
 from pyspark_semel.source.logs import Logs, Seen
-from pyspark_semel.source.losses import Losses
 from pyspark_semel.source.offsets import Positions
 from pyspark_semel.source.options import SourceOptions
 from pyspark_semel.source.splits import Task, tasks
@@ -23,7 +23,7 @@ async def plan(logs: Logs, options: SourceOptions, narrowing: Narrowing) -> list
     starts = await logs.starting(seen.partitions, starting)
     ends = await logs.ending(seen.partitions, options.ending)
     if isinstance(starting, AtOffsets) or isinstance(options.ending, AtOffsets):
-        losses = Losses(fail=options.fail_on_data_loss)
+        losses = DataLossReport(fail=options.fail_on_data_loss)
         starts, ends = await _within(logs, losses, starts, ends)
     wanted = [partition for partition in seen.partitions if narrowing.admits(partition)]
     late_enough = await _late_enough(logs, wanted, narrowing)
@@ -35,7 +35,7 @@ async def plan(logs: Logs, options: SourceOptions, narrowing: Narrowing) -> list
 
 
 async def _within(
-    logs: Logs, losses: Losses, starts: Positions, ends: Positions
+    logs: Logs, losses: DataLossReport, starts: Positions, ends: Positions
 ) -> tuple[Positions, Positions]:
     """Return offsets that the logs hold; what they do not hold is reported."""
     log_starts, log_ends = await logs.starts(starts), await logs.ends(ends)

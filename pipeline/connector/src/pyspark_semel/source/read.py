@@ -19,9 +19,9 @@ from aiosemel.errors import (
     UnknownTopicOrPartitionError,
 )
 from pyspark_semel.connection import Connection
-from pyspark_semel.reach import connect_to, through_outages, unreachable_named
+from pyspark_semel.preflight import connect_to, through_outages, unreachable_named
 from pyspark_semel.source.columns import RecordBatches
-from pyspark_semel.source.losses import Losses
+from pyspark_semel.source.data_loss import DataLossReport
 from pyspark_semel.source.options import SourceOptions
 from pyspark_semel.source.splits import Task
 
@@ -69,7 +69,7 @@ class _Read:
         self._connection = connection
         self._options = options
         self._range = log_range
-        self._losses = Losses(fail=options.fail_on_data_loss)
+        self._data_loss = DataLossReport(fail=options.fail_on_data_loss)
         self._consumer = ConsumerOptions(
             isolation_level=options.isolation_level,
             max_partition_fetch_bytes=fetch_max_bytes,
@@ -90,14 +90,14 @@ class _Read:
             try:
                 yield from self._begun
             except OffsetOutOfRangeError as error:
-                self._losses.report(f"{partition}: {error.message}")
+                self._data_loss.report(f"{partition}: {error.message}")
                 after = _after_the_gap(self._range, error)
                 if after is not None:
                     self._range = after
                     self.begin()
                     continue
             except (InvalidTopicError, UnknownTopicOrPartitionError) as error:
-                self._losses.report(f"the topic was deleted while it was read: {error.message}")
+                self._data_loss.report(f"the topic was deleted while it was read: {error.message}")
             return
 
 

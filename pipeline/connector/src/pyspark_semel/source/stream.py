@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 
 from pyspark_semel.connection import Connection
 from pyspark_semel.errors import CheckpointError
-from pyspark_semel.reach import cluster_id_of, connect_to, through_outages, unreachable_named
+from pyspark_semel.preflight import cluster_id_of, connect_to, through_outages, unreachable_named
 from pyspark_semel.source import columns
 from pyspark_semel.source.follow import Follower
 from pyspark_semel.source.json_forms import FormError

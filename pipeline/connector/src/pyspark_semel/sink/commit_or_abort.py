@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from aiosemel import JointHandle, JointOutcome, JointReceipt, SemelClient
 from aiosemel.errors import SemelError, TransactionalIdNotFoundError
 from pyspark_semel.errors import TransactionError
-from pyspark_semel.reach import connect_to, unreachable_named
+from pyspark_semel.preflight import connect_to, unreachable_named
 from pyspark_semel.settings import flush_spans
 from pyspark_semel.sink.options import TRANSACTIONAL_ID, SinkOptions
 

@@ -8,20 +8,20 @@ from collections.abc import Collection, Mapping
 
 from aiosemel import LogRange, TopicPartition
 from pyspark_semel.errors import CheckpointError
+from pyspark_semel.source.data_loss import DataLossReport
 from pyspark_semel.source.logs import Logs, Seen
-from pyspark_semel.source.losses import Losses
 from pyspark_semel.source.offsets import Positions, StreamOffsets
 from pyspark_semel.source.options import SourceOptions
 from pyspark_semel.source.subscriptions import subscribes
 
 
-class Histories:
+class CheckpointCheck:
     """Compares stored offsets with the logs that are there."""
 
     def __init__(self, logs: Logs, options: SourceOptions) -> None:
         self._logs = logs
         self._options = options
-        self._losses = Losses(fail=options.fail_on_data_loss)
+        self._data_loss = DataLossReport(fail=options.fail_on_data_loss)
 
     async def going_on(self, start: StreamOffsets, now: StreamOffsets) -> Positions:
         """Return where to read on, in those of the partitions at ``start`` that are still there.
@@ -68,7 +68,7 @@ class Histories:
         added = start.topic_ids.get(partition.topic) == topic_id
         begin = known if known is not None else 0 if added else log_start
         if begin < log_start:
-            self._losses.report(
+            self._data_loss.report(
                 f"the records of {partition} from offset {begin} to {log_start - 1} were removed, "
                 "by retention or by deletion, before the query has read them"
             )
@@ -95,7 +95,7 @@ class Histories:
                 f"{what}: set bootstrap.servers to the cluster of the checkpoint, or give the "
                 "query a new checkpointLocation and say with startingOffsets where it begins"
             )
-        self._losses.report(what)
+        self._data_loss.report(what)
 
     def _check_logs(
         self,
@@ -108,7 +108,7 @@ class Histories:
         for missing in sorted(stored.positions.keys() - set(partitions)):
             # A topic that is there has all its partitions: these are not subscribed to.
             if stored.topic_ids[missing.topic] == topic_ids.get(missing.topic):
-                self._losses.report(
+                self._data_loss.report(
                     f"{missing} is in the checkpoint, and the options do not name it any more"
                 )
 
@@ -116,14 +116,14 @@ class Histories:
         if topic_id == known_id:
             return
         if topic_id is not None:
-            self._losses.report(
+            self._data_loss.report(
                 f"topic {topic} was deleted and created again (its id was {known_id} and is "
                 f"{topic_id}) since the query has read it"
             )
         elif subscribes(self._options.subscription, topic):
-            self._losses.report(f"topic {topic}, which the query reads, was deleted")
+            self._data_loss.report(f"topic {topic}, which the query reads, was deleted")
         else:
-            self._losses.report(
+            self._data_loss.report(
                 f"topic {topic} is in the checkpoint, and the options do not name it any more"
             )
 
@@ -137,7 +137,7 @@ class Histories:
         ends = await self._logs.durable_ends(ahead)
         cut_off = {each: end for each, end in ends.items() if end < going_on[each]}
         for each, end in cut_off.items():
-            self._losses.report(
+            self._data_loss.report(
                 f"{each} ends at offset {end}, and the query is to go on at {going_on[each]}"
             )
         return cut_off

@@ -6,13 +6,13 @@ from pyspark_semel.errors import DataLossError
 
 _log = logging.getLogger(__name__)
 _ADVICE = (
-    "to go on without them, set failOnDataLoss to false; a stream starts anew with a new "
+    "to go on without them, set failOnDataLoss to false; a stream starts again with a new "
     "checkpointLocation, a batch with other offsets"
 )
 
 
-class Losses:
-    """Tells of losses."""
+class DataLossReport:
+    """Reports records that are gone."""
 
     def __init__(self, *, fail: bool) -> None:
         self._fail = fail

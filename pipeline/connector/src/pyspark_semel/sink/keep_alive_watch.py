@@ -35,7 +35,7 @@ class Joint(Protocol):
         ...
 
 
-class Vigil:
+class KeepAliveWatch:
     """The watch of one process over one transaction. Lives in the loop of the connection."""
 
     def __init__(self, joint: Joint) -> None:
@@ -93,17 +93,17 @@ class Vigil:
 
     def _forget(self) -> None:
         """Let the next task of this transaction begin another."""
-        if _VIGILS.get(self._handle) is self:
-            del _VIGILS[self._handle]
+        if _WATCHES.get(self._handle) is self:
+            del _WATCHES[self._handle]
 
 
-_VIGILS: dict[JointHandle, Vigil] = {}
+_WATCHES: dict[JointHandle, KeepAliveWatch] = {}
 
 
-async def watch(client: SemelClient, handle: JointHandle) -> Vigil:
+async def watch(client: SemelClient, handle: JointHandle) -> KeepAliveWatch:
     """Return this process's watch over a transaction, for a task that writes."""
-    vigil = _VIGILS.get(handle)
-    if vigil is None or vigil.is_over:
-        vigil = _VIGILS[handle] = Vigil(client.joint_transaction_of(handle))
-    vigil.begin()
-    return vigil
+    keep_alive = _WATCHES.get(handle)
+    if keep_alive is None or keep_alive.is_over:
+        keep_alive = _WATCHES[handle] = KeepAliveWatch(client.joint_transaction_of(handle))
+    keep_alive.begin()
+    return keep_alive

@@ -3,7 +3,7 @@
 import asyncio
 
 from aiosemel import JointHandle
-from pyspark_semel.sink.vigil import Vigil
+from pyspark_semel.sink.keep_alive_watch import KeepAliveWatch
 
 HANDLE = JointHandle(
     transactional_id="sink", txn_version=0, owner="q", run="r", transaction_timeout_ms=10_000
@@ -29,11 +29,11 @@ class FakeJoint:
         self.is_closed = True
 
 
-async def started(joint: FakeJoint, tasks: int = 1) -> tuple[Vigil, asyncio.Task[None]]:
-    vigil = Vigil(joint)
+async def started(joint: FakeJoint, tasks: int = 1) -> tuple[KeepAliveWatch, asyncio.Task[None]]:
+    keep_alive = KeepAliveWatch(joint)
     for _ in range(tasks):
-        vigil.begin()
-    return vigil, asyncio.create_task(vigil.run())
+        keep_alive.begin()
+    return keep_alive, asyncio.create_task(keep_alive.run())
 
 
 async def passed(seconds: float) -> None:
@@ -55,54 +55,54 @@ async def test_it_lasts_as_long_as_a_task_writes() -> None:
 
 async def test_it_outlasts_the_tasks_that_have_finished_but_not_for_ever() -> None:
     joint = FakeJoint()
-    vigil, watching = await started(joint, tasks=2)
+    keep_alive, watching = await started(joint, tasks=2)
     await passed(1)
-    await vigil.end(finished=True)
+    await keep_alive.end(finished=True)
     await passed(100)
-    await vigil.end(finished=False)
+    await keep_alive.end(finished=False)
     await watching
     assert joint.ended_s == 1 + 100 + 50
 
 
 async def test_a_task_that_comes_later_goes_on_with_it() -> None:
     joint = FakeJoint()
-    vigil, watching = await started(joint)
+    keep_alive, watching = await started(joint)
     await passed(1)
-    await vigil.end(finished=True)
+    await keep_alive.end(finished=True)
     await passed(49)
-    vigil.begin()
+    keep_alive.begin()
     await passed(100)
     assert joint.ended_s is None
-    await vigil.end(finished=False)
+    await keep_alive.end(finished=False)
     await watching
     assert joint.ended_s == 150 + 50
 
 
 async def test_it_ends_when_all_tasks_have_failed() -> None:
     joint = FakeJoint()
-    vigil, watching = await started(joint)
+    keep_alive, watching = await started(joint)
     await passed(3)
-    await vigil.end(finished=False)
+    await keep_alive.end(finished=False)
     await watching
     assert joint.ended_s == 3
-    assert vigil.is_over
+    assert keep_alive.is_over
 
 
 async def test_a_transaction_that_is_over_before_its_tasks_is_no_error() -> None:
     joint = FakeJoint()
-    vigil, watching = await started(joint, tasks=2)
+    keep_alive, watching = await started(joint, tasks=2)
     joint.over.set()
     await watching
-    assert vigil.is_over
-    await vigil.end(finished=True)
-    await vigil.end(finished=False)
+    assert keep_alive.is_over
+    await keep_alive.end(finished=True)
+    await keep_alive.end(finished=False)
 
 
 async def test_it_is_kept_once_for_all_tasks() -> None:
     joint = FakeJoint()
-    vigil, watching = await started(joint, tasks=2)
+    keep_alive, watching = await started(joint, tasks=2)
     await passed(1)
-    await vigil.run()
+    await keep_alive.run()
     assert joint.ended_s is None
     joint.over.set()
     await watching
