@@ -157,6 +157,7 @@ protos: $(SYNCED) ## generate the code and the descriptor set from protos/semel
 docs: $(SYNCED) ## generate the pages of docs/ that are tables of the code
 	$(BIN)/python tools/generate_docs.py
 	PYTHONPATH=tests $(BIN)/python -m scenarios
+	PYTHONPATH=tests $(BIN)/python -m pure_modules_page
 
 site: $(SITE) ## build the pages of docs/ as a site in build/site; a broken link is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
