@@ -14,7 +14,8 @@ from semel_cli.local.running_clusters import (
     write_running,
 )
 from semel_cli.shared import cluster_choice, command_session
-from semel_cli.shared.cluster_choice import Purpose, UsageError, begin_command_line, find_bootstrap
+from semel_cli.shared.cluster_choice import Purpose, begin_command_line, find_bootstrap
+from semel_cli.shared.command_errors import UsageError
 
 UNUSED_PID = 2**22 + 1
 """No process has this number."""

@@ -6,7 +6,7 @@ from io import BytesIO, TextIOWrapper
 import pytest
 
 from semel_cli.record_io.input_lines import read_lines
-from semel_cli.shared.command_session import CommandError
+from semel_cli.shared.command_errors import CommandError
 
 
 async def lines() -> list[bytes]:

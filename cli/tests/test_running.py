@@ -14,7 +14,8 @@ from semel_cli.local.running_clusters import (
     read_running,
     write_running,
 )
-from semel_cli.shared.cluster_choice import UsageError, begin_command_line, find_bootstrap
+from semel_cli.shared.cluster_choice import begin_command_line, find_bootstrap
+from semel_cli.shared.command_errors import UsageError
 from semel_cli.shared.command_session import SecurityOptions, find_security, use_security
 
 UNUSED_PID = 2**22 + 1

@@ -12,7 +12,8 @@ from semel_cli.groups import groups
 from semel_cli.local import check, recover, up
 from semel_cli.record_io import consume, produce
 from semel_cli.shared.cluster_choice import begin_command_line
-from semel_cli.shared.command_session import CommandError, SecurityOptions, explained, use_security
+from semel_cli.shared.command_errors import CommandError
+from semel_cli.shared.command_session import SecurityOptions, explained, use_security
 from semel_cli.shared.output import examples, to_standard_output
 from semel_cli.shared.standard_error import use_standard_error
 from semel_cli.topics import topics

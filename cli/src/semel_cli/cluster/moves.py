@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from semel_cli.shared.cluster_choice import BootstrapOption, UsageError
-from semel_cli.shared.command_session import CommandError, with_client
+from semel_cli.shared.cluster_choice import BootstrapOption
+from semel_cli.shared.command_errors import CommandError, UsageError
+from semel_cli.shared.command_session import with_client
 from semel_cli.shared.options import INT32_MAX, is_int32
 from semel_cli.shared.output import (
     Format,

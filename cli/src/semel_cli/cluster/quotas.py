@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from semel_cli.shared.cluster_choice import BootstrapOption, UsageError
+from semel_cli.shared.cluster_choice import BootstrapOption
+from semel_cli.shared.command_errors import UsageError
 from semel_cli.shared.command_session import with_client
 from semel_cli.shared.options import not_empty
 from semel_cli.shared.output import Format, FormatOption, Table, examples, note, show

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from semel_cli.demo import remote
-from semel_cli.shared.command_session import EXIT_FAILURE, CommandError, run
+from semel_cli.shared.command_errors import CommandError
+from semel_cli.shared.command_session import EXIT_FAILURE, run
 from semel_cli.shared.options import path
 from semel_cli.shared.output import Facts, Format, FormatOption, Table, examples, note, show
 
 if TYPE_CHECKING:
     from semel_cli.demo.input import Orders
-    from semel_cli.demo.job import JobResult
+    from semel_cli.demo.report import JobResult
     from semel_cli.demo.view import DemoView
 
 app = typer.Typer(help="See what Semel promises.", no_args_is_help=True)

@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -13,9 +12,8 @@ from semel_cli.demo.input import Orders
 from semel_cli.demo.log_reader import LogReader
 from semel_cli.demo.processes import JobProcesses
 from semel_cli.demo.progress import IncomeProgress
-from semel_cli.demo.report import Sums, sum_up
+from semel_cli.demo.report import JobResult, sum_up
 from semel_cli.demo.settling import all_consumed, settled_ends
-from semel_cli.demo.tally import Tally
 from semel_cli.demo.topics import INSTANCES, PARTITIONS, Job
 from semel_cli.demo.view import DemoView, JobState
 from semel_common.wire.grpc_connection import GrpcConnector
@@ -25,18 +23,6 @@ if TYPE_CHECKING:
     from aiosemel import SemelClient
 
 _CHUNK_LINES = 2_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobResult:
-    """What a run came to."""
-
-    title: str
-    orders: Orders
-    tally: Tally
-    sums: Sums
-    kills: Counter[str]
-    took_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,11 +7,11 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from semel_cli.demo.input import Orders
+from semel_cli.demo.tally import Tally
 from semel_cli.shared.output import Cell, Facts, Json, Table
 
 if TYPE_CHECKING:
     from aiosemel import SemelClient
-    from semel_cli.demo.job import JobResult
 
 TYPES = ("chicken", "classic", "supreme", "veggie")
 MONTHS = range(1, 13)
@@ -56,6 +56,18 @@ class Sums:
         return self.seen == expected and self.total == orders.total
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobResult:
+    """The result of a run."""
+
+    title: str
+    orders: Orders
+    tally: Tally
+    sums: Sums
+    kills: Counter[str]
+    took_s: float
+
+
 async def sum_up(client: "SemelClient", topic: str, ends: dict[int, int]) -> Sums:
     """Read the committed records of a topic up to these offsets, by partition."""
     from aiosemel import ConsumerOptions, OffsetReset, TopicPartition
@@ -85,7 +97,7 @@ def income_table(sums: Sums) -> Table:
     return Table(headings=("Month", *map(str.capitalize, TYPES), "All"), rows=rows, right=True)
 
 
-def exactly_once_facts(result: "JobResult") -> Facts:
+def exactly_once_facts(result: JobResult) -> Facts:
     """Return what to say of the job with transactions."""
     tally, sums, orders = result.tally, result.sums, result.orders
     kills = ", ".join(f"{name} {count}" for name, count in sorted(result.kills.items()))
@@ -107,7 +119,7 @@ def exactly_once_facts(result: "JobResult") -> Facts:
     )
 
 
-def plain_facts(result: "JobResult") -> Facts:
+def plain_facts(result: JobResult) -> Facts:
     """Return what to say of the job without transactions."""
     sums, orders = result.sums, result.orders
     off = sums.total - orders.total
@@ -125,7 +137,7 @@ def plain_facts(result: "JobResult") -> Facts:
     )
 
 
-def document(exactly_once: "JobResult", plain: "JobResult | None", seed: int) -> Json:
+def document(exactly_once: JobResult, plain: "JobResult | None", seed: int) -> Json:
     """Return the report for programs."""
     return {
         "seed": seed,
@@ -134,7 +146,7 @@ def document(exactly_once: "JobResult", plain: "JobResult | None", seed: int) ->
     }
 
 
-def _job_document(result: "JobResult") -> Json:
+def _job_document(result: JobResult) -> Json:
     sums, orders = result.sums, result.orders
     return {
         "exact": sums.is_exact(orders),

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from semel_cli.shared.cluster_choice import BootstrapOption, UsageError
+from semel_cli.shared.cluster_choice import BootstrapOption
+from semel_cli.shared.command_errors import UsageError
 from semel_cli.shared.command_session import with_client
 from semel_cli.shared.many_things import Outcomes, each_of
 from semel_cli.shared.options import INT64_MAX, is_int32

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from semel_cli.shared.cluster_choice import BootstrapOption, UsageError, find_bootstrap
+from semel_cli.shared.cluster_choice import BootstrapOption, find_bootstrap
+from semel_cli.shared.command_errors import UsageError
 from semel_cli.shared.command_session import find_security, run
 from semel_cli.shared.confirmation import confirm
 from semel_cli.shared.options import is_on_command_line, not_empty, path, whoami

@@ -20,7 +20,7 @@ from semel_cli.local.running_clusters import (
     forget_running,
     write_running,
 )
-from semel_cli.shared.cluster_choice import UsageError
+from semel_cli.shared.command_errors import UsageError
 from semel_cli.shared.command_session import run
 from semel_cli.shared.command_tracing import ENDPOINT, checked_endpoint, new_jaeger
 from semel_cli.shared.options import not_empty, path

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from semel_cli.record_io.input_format import InputRecord
-from semel_cli.shared.command_session import API_TIMEOUT_MS, REQUEST_TIMEOUT_MS, CommandError
+from semel_cli.shared.command_errors import CommandError
+from semel_cli.shared.command_session import API_TIMEOUT_MS, REQUEST_TIMEOUT_MS
 from semel_cli.shared.output import counted, note
 
 if TYPE_CHECKING:

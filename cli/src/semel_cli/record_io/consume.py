@@ -10,7 +10,8 @@ import typer
 
 from semel_cli.record_io.output_bytes import check_reader, write_out
 from semel_cli.record_io.output_format import Formatter, formatter
-from semel_cli.shared.cluster_choice import BootstrapOption, UsageError
+from semel_cli.shared.cluster_choice import BootstrapOption
+from semel_cli.shared.command_errors import UsageError
 from semel_cli.shared.command_session import EXIT_USAGE, fail, with_client
 from semel_cli.shared.options import INT32_MAX, INT64_MAX, not_empty, seconds
 from semel_cli.shared.output import counted, examples, note

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from typing import BinaryIO
 
-from semel_cli.shared.command_session import CommandError
+from semel_cli.shared.command_errors import CommandError
 
 LINE_MAX_BYTES = 16 << 20
 _CHUNK_BYTES = 64 << 10

@@ -14,12 +14,12 @@ from semel_cli.record_io.append import Place, append
 from semel_cli.record_io.input_format import InputError, InputRecord, parse_json, parse_text
 from semel_cli.record_io.input_lines import is_typed, read_lines
 from semel_cli.shared.cluster_choice import BootstrapOption
+from semel_cli.shared.command_errors import CommandError
 from semel_cli.shared.command_session import (
     API_TIMEOUT_MS,
     EXIT_FAILURE,
     EXIT_USAGE,
     REQUEST_TIMEOUT_MS,
-    CommandError,
     fail,
     with_client,
 )

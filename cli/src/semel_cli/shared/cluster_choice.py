@@ -21,15 +21,12 @@ from semel_cli.local.running_clusters import (
     read_running,
     write_last_used,
 )
+from semel_cli.shared.command_errors import UsageError
 from semel_cli.shared.confirmation import can_ask, can_see, confirm
 from semel_cli.shared.options import not_empty
 from semel_cli.shared.output import note
 
 VARIABLE = "SEMEL_BOOTSTRAP"
-
-
-class UsageError(Exception):
-    """The command line asks for something that cannot be."""
 
 
 class Purpose(Enum):

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 import typer
 
 from semel_cli.local.running_clusters import read_running
-from semel_cli.shared.cluster_choice import Purpose, UsageError, find_bootstrap
+from semel_cli.shared.cluster_choice import Purpose, find_bootstrap
+from semel_cli.shared.command_errors import CommandError, UsageError
 from semel_cli.shared.library_warnings import warnings_shown
 from semel_cli.shared.output import OutputError, note, to_standard_output
 from semel_common.stop_signals import heeded_signals
@@ -55,10 +56,6 @@ _security = ContextVar("security", default=SecurityOptions())  # noqa: B039 - it
 def use_security(options: SecurityOptions) -> None:
     """Let this command connect so."""
     _security.set(options)
-
-
-class CommandError(Exception):
-    """The command cannot do what was asked; the message is for its user."""
 
 
 def with_client(

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from semel_cli.shared.cluster_choice import UsageError
-from semel_cli.shared.command_session import CommandError
+from semel_cli.shared.command_errors import CommandError, UsageError
 
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from semel_cli.shared.cluster_choice import BootstrapOption, UsageError
+from semel_cli.shared.cluster_choice import BootstrapOption
+from semel_cli.shared.command_errors import UsageError
 from semel_cli.shared.command_session import with_client
 from semel_cli.shared.confirmation import confirm
 from semel_cli.shared.options import INT32_MAX, INT64_MAX

@@ -7,7 +7,7 @@ may be about to be made: a command says at once that it does not exist.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from semel_cli.shared.command_session import CommandError
+from semel_cli.shared.command_errors import CommandError
 from semel_cli.shared.output import counted
 
 if TYPE_CHECKING:

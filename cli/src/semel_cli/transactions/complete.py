@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from semel_cli.shared.cluster_choice import BootstrapOption, UsageError
-from semel_cli.shared.command_session import CommandError, with_client
+from semel_cli.shared.cluster_choice import BootstrapOption
+from semel_cli.shared.command_errors import CommandError, UsageError
+from semel_cli.shared.command_session import with_client
 from semel_cli.shared.options import INT64_MAX
 from semel_cli.shared.output import Facts, Format, FormatOption, examples, note, show
 from semel_cli.transactions.views import age_text, names, participants_document
