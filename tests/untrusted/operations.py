@@ -45,20 +45,26 @@ WITHIN: frozenset[str] = frozenset(
         "Consumer.close",
         "JointTransaction.close",
         "JointTransaction.keep_alive",
+        "JointWriter.append",
         "JointWriter.close",
         "JointWriter.finish",
         "JointWriter.join",
         "JointWriter.send",
+        "JointWriter.send_all",
         "JointWriter.send_and_wait",
         "JointWriter.send_columns",
         "JointWriter.send_offsets",
+        "Outputs.append",
         "Outputs.send",
         "Outputs.send_all",
+        "Outputs.send_and_wait",
+        "Outputs.send_columns",
         "Producer.close",
         "SemelClient.close",
         "SemelClient.open",
         "Transaction.append",
         "Transaction.send",
+        "Transaction.send_all",
         "Transaction.send_and_wait",
         "TransactionPool.close",
         "Transaction.send_columns",
@@ -90,6 +96,12 @@ async def _send(world: World) -> None:
         delivery = await producer.send(TOPIC, b"v", key=b"k")
         await producer.flush()
         await delivery
+
+
+@_operation("Producer.send_all")
+async def _send_all(world: World) -> None:
+    async with world.client.producer(PRODUCERS) as producer:
+        await producer.send_all([ProducerRecord(topic=TOPIC, value=b"v")])
 
 
 @_operation("Producer.send_and_wait")
@@ -156,6 +168,11 @@ async def _txn_send(producer: TransactionalProducer) -> None:
     await producer.send(TOPIC, b"v", key=b"k")
 
 
+@_transactional("TransactionalProducer.send_all")
+async def _txn_send_all(producer: TransactionalProducer) -> None:
+    await producer.send_all([ProducerRecord(topic=TOPIC, value=b"v")])
+
+
 @_transactional("TransactionalProducer.send_and_wait")
 async def _txn_send_and_wait(producer: TransactionalProducer) -> None:
     await producer.send_and_wait(TOPIC, b"v", partition=1)
@@ -212,6 +229,7 @@ async def _transaction(world: World) -> None:
     async with producer.transaction() as transaction:
         await transaction.send(TOPIC, b"v")
         await transaction.send_and_wait(TOPIC, b"v")
+        await transaction.send_all([ProducerRecord(topic=TOPIC, value=b"v")])
         await (await transaction.send_columns(TOPIC, [b"v"]))
         await transaction.send_offsets({PARTITION: 3}, ConsumerGroupMetadata(group_id=GROUP))
 
@@ -249,8 +267,10 @@ async def _joint_commit(world: World) -> None:
 
 
 async def _joint_work(writer: JointWriter) -> JointReceipt:
+    place = await writer.send_and_wait(TOPIC, b"v", partition=1)
+    await writer.append(TOPIC, [b"v"], partition=1, expected_base_offset=place.offset + 1)
     await writer.send(TOPIC, b"v")
-    await writer.send_and_wait(TOPIC, b"v")
+    await writer.send_all([ProducerRecord(topic=TOPIC, value=b"v")])
     await (await writer.send_columns(TOPIC, [b"v"]))
     await writer.send_offsets({PARTITION: 3}, ConsumerGroupMetadata(group_id=GROUP))
     return await writer.finish()
@@ -355,6 +375,9 @@ async def _range(world: World) -> None:
 
 async def _handle(records: Sequence[ConsumerRecord], outputs: Outputs) -> None:
     """Answer each record with two."""
+    place = await outputs.send_and_wait("results", b"first", partition=0)
+    await outputs.append("results", [b"v"], partition=0, expected_base_offset=place.offset + 1)
+    await outputs.send_columns("results", [b"v"])
     for record in records:
         await outputs.send("results", record.value)
     await outputs.send_all(

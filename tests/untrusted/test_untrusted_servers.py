@@ -48,8 +48,8 @@ def test_every_public_operation_is_driven() -> None:
         f"{name}.{call}"
         for name in aiosemel.__all__
         if inspect.isclass(kind := getattr(aiosemel, name)) and kind.__module__[:9] == "aiosemel."
-        for call, function in vars(kind).items()
-        if inspect.iscoroutinefunction(function) and not call.startswith("_")
+        for call, _ in inspect.getmembers(kind, inspect.iscoroutinefunction)
+        if not call.startswith("_")
     }
     driven = OPERATIONS.keys() | WITHIN
     assert public - driven == set()
