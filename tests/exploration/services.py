@@ -137,7 +137,7 @@ class Coordinator:
             case Tick():
                 return machine.tick(TICK_MS).records, ()
             case Complete(epoch):
-                return machine.complete_txn([_key(epoch)]).records, ()
+                return machine.markers.complete_txn([_key(epoch)]).records, ()
             case Init():
                 return self._init(machine, message)
             case Register(epoch, participant):
@@ -169,10 +169,10 @@ class Coordinator:
 
     def markers(self, machine: TransactionsMachine) -> list[Marker]:
         """Return all markers that are to be sent."""
-        coordinator_epoch = machine.coordinator_epoch(0)
+        coordinator_epoch = machine.markers.serving()[0]
         return [
             Marker(decided.producer_epoch, _NAMES[each], commit, coordinator_epoch)
-            for decided in machine.pending_markers()
+            for decided in machine.markers.pending()
             for commit, those in ((True, decided.committing), (False, decided.aborting))
             for each in those
         ]

@@ -83,8 +83,8 @@ class JointHarness(TransactionsHarness):
     def expire_joint(self, *, after_ms: int = 0) -> tuple[str, ...]:
         """Forget what is idle after some time; the ids of joint transactions that are."""
         self.now_ms += after_ms
-        names = self.run(self.machine.upkeep.joint_ids())
-        return self.run(self.machine.upkeep.expire_joint_ids(names, now_ms=self.now_ms))
+        names = self.run(self.machine.expiry.joint_ids())
+        return self.run(self.machine.expiry.expire_joint_ids(names, now_ms=self.now_ms))
 
     def add_to(self, key: TransactionKey, *participants: Participant) -> None:
         """AddPartitionsToTxn of a writer."""
@@ -92,13 +92,13 @@ class JointHarness(TransactionsHarness):
 
     def described(self) -> JointDescription:
         """What operators see of the id."""
-        (found,) = self.run(self.machine.describe_transactions(["joint"]))
+        (found,) = self.run(self.machine.queries.describe_transactions(["joint"]))
         assert found.joint is not None
         return found.joint
 
     def decided(self) -> dict[TransactionKey, DecidedTransaction]:
         """The transactions that wait for markers."""
-        return {marker.key: marker for marker in self.machine.pending_markers()}
+        return {marker.key: marker for marker in self.machine.markers.pending()}
 
     def _end_joint(
         self, wrote: Wrote, name: JointName | None, end_id: str, *, commit: bool

@@ -65,7 +65,7 @@ def test_a_snapshot_of_any_other_has_its_copy_and_its_transactions() -> None:
     for offset, record in other.snapshot():
         restarted.replay(offset, record)
     assert restarted.cluster.image == IMAGE
-    assert restarted.transactions.coordinator_epoch(1) == 4
+    assert restarted.transactions.markers.serving()[1] == 4
 
 
 def test_every_machine_s_records_come_back_from_the_disk_as_they_were() -> None:

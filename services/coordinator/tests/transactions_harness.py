@@ -252,7 +252,7 @@ class TransactionsHarness:
 
     def complete(self, *keys: TransactionKey) -> None:
         """Note that all markers were acknowledged."""
-        self.run(self.machine.complete_txn(keys))
+        self.run(self.machine.markers.complete_txn(keys))
 
     def tick(self, *, after_ms: int = 0) -> tuple[TimedOut, ...]:
         """Let time pass."""
@@ -262,14 +262,14 @@ class TransactionsHarness:
     def expire(self, *, after_ms: int = 0) -> tuple[str, ...]:
         """Forget transactional ids that are idle after some time."""
         self.now_ms += after_ms
-        producer_ids = self.run(self.machine.upkeep.producer_ids())
+        producer_ids = self.run(self.machine.expiry.producer_ids())
         return self.run(
-            self.machine.upkeep.expire_transactional_ids(producer_ids, now_ms=self.now_ms)
+            self.machine.expiry.expire_transactional_ids(producer_ids, now_ms=self.now_ms)
         )
 
     def states(self, transactional_id: str = "app") -> list[TransactionState]:
         """The states of an id's transactions that are not complete, the oldest first."""
-        (described,) = self.run(self.machine.describe_transactions([transactional_id]))
+        (described,) = self.run(self.machine.queries.describe_transactions([transactional_id]))
         assert described.error is None, described.error
         return [transaction.state for transaction in described.transactions]
 

@@ -29,7 +29,7 @@ Step = Callable[[TransactionsHarness], object]
 
 def key_of(harness: TransactionsHarness, transactional_id: str, shift: int) -> TransactionKey:
     """The current transaction of an id, or one some epochs away."""
-    (described,) = harness.machine.describe_transactions([transactional_id]).response
+    (described,) = harness.machine.queries.describe_transactions([transactional_id]).response
     return TransactionKey(described.producer_id, max(0, described.producer_epoch + shift))
 
 
@@ -83,7 +83,7 @@ steps: st.SearchStrategy[Step] = st.one_of(
     st.builds(lambda name, shift: lambda h: h.complete(key_of(h, name, shift)), ids, shifts),
     st.builds(
         lambda count: (
-            lambda h: h.complete(*(marker.key for marker in h.machine.pending_markers()[:count]))
+            lambda h: h.complete(*(marker.key for marker in h.machine.markers.pending()[:count]))
         ),
         st.integers(1, 3),
     ),
@@ -96,4 +96,4 @@ steps: st.SearchStrategy[Step] = st.one_of(
 
 def told(machine: TransactionsMachine) -> list[tuple[TransactionKey, list[Participant]]]:
     """Whose markers are to be written, and to whom, in their order."""
-    return [(marker.key, list(marker.participants)) for marker in machine.pending_markers()]
+    return [(marker.key, list(marker.participants)) for marker in machine.markers.pending()]

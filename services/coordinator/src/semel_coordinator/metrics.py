@@ -46,7 +46,9 @@ class CoordinatorMetrics:
 
     def _figures(self) -> Iterable[Metric]:
         now_ms = self._clock.now_ms()
-        yield from transaction_figures(self._machine.transactions.standing(now_ms=now_ms), now_ms)
+        yield from transaction_figures(
+            self._machine.transactions.queries.standing(now_ms=now_ms), now_ms
+        )
         yield from marker_figures(self._markers.standing(), self._phases.oldest_s())
         yield from cluster_figures(self._machine.cluster)
 

@@ -130,7 +130,7 @@ def _facts(
     machine: CoordinatorMachine, recovery: Recovery, image: ClusterImage
 ) -> dict[str, int | str]:
     """Count the entries before anything changes."""
-    standing = machine.transactions.standing(now_ms=recovery.now_ms)
+    standing = machine.transactions.queries.standing(now_ms=recovery.now_ms)
     facts: dict[str, int | str] = {
         "transactional ids": standing.transactional_ids,
         **{f"transactions {state.lower()}": n for state, n in standing.counts.items()},

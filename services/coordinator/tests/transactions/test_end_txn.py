@@ -31,7 +31,7 @@ def test_a_registered_participant_that_is_not_named_aborts() -> None:
     key = harness.init()
     harness.add(key, A0, A1, GROUP)
     harness.commit(key, [A1, B0])
-    (decided,) = harness.machine.pending_markers()
+    (decided,) = harness.machine.markers.pending()
     assert (set(decided.committing), set(decided.aborting)) == ({A1, B0}, {A0, GROUP})
     assert set(decided.participants) == {A0, A1, B0, GROUP}
 
@@ -41,18 +41,18 @@ def test_naming_nobody_differs_from_not_naming() -> None:
     key = harness.init()
     harness.add(key, A0)
     harness.commit(key, [])
-    (decided,) = harness.machine.pending_markers()
+    (decided,) = harness.machine.markers.pending()
     assert (set(decided.committing), set(decided.aborting)) == (set(), {A0})
     harness.add(after(key), A0)
     harness.commit(after(key), None)
-    assert set(harness.machine.pending_markers()[1].committing) == {A0}
+    assert set(harness.machine.markers.pending()[1].committing) == {A0}
 
 
 def test_what_was_never_registered_commits_if_it_is_named() -> None:
     harness = TransactionsHarness()
     key = harness.init()
     harness.commit(key, [A0])
-    (decided,) = harness.machine.pending_markers()
+    (decided,) = harness.machine.markers.pending()
     assert (set(decided.committing), decided.start_ms) == ({A0}, harness.now_ms)
 
 
@@ -61,10 +61,10 @@ def test_an_abort_goes_to_all_that_are_registered_or_named() -> None:
     key = harness.init()
     harness.add(key, A0)
     harness.abort(key, [A0, B0])
-    (decided,) = harness.machine.pending_markers()
+    (decided,) = harness.machine.markers.pending()
     assert (list(decided.aborting), decided.reason) == ([A0, B0], "CLIENT")
     harness.abort(after(key), [GROUP])
-    assert set(harness.machine.pending_markers()[1].aborting) == {GROUP}
+    assert set(harness.machine.markers.pending()[1].aborting) == {GROUP}
 
 
 def test_an_empty_transaction_ends_with_an_epoch_and_no_marker() -> None:
@@ -73,7 +73,7 @@ def test_an_empty_transaction_ends_with_an_epoch_and_no_marker() -> None:
     key = harness.init()
     assert harness.commit(key) == after(key, 1)
     assert harness.abort(after(key, 1), []) == after(key, 2)
-    assert not harness.machine.pending_markers()
+    assert not harness.machine.markers.pending()
     (answer,) = harness.inquire((key, A0))
     assert answer.outcome == "ABORTED"
 
@@ -175,5 +175,5 @@ def test_a_decided_transaction_is_as_old_as_its_first_participant(*, commit: boo
     harness.now_ms += 1_000
     later = harness.commit(key, [A0]) if commit else harness.abort(key, [A0])
     harness.commit(later, [A0])
-    first, second = harness.machine.pending_markers()
+    first, second = harness.machine.markers.pending()
     assert (first.start_ms, second.start_ms) == (began_ms, began_ms + 1_000)

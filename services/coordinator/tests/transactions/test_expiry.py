@@ -68,11 +68,11 @@ def test_what_is_prepared_is_not_idle(harness: TransactionsHarness) -> None:
 def test_an_id_that_was_used_between_look_and_act_stays(harness: TransactionsHarness) -> None:
     key = harness.init()
     harness.now_ms += EXPIRATION_MS
-    producer_ids = harness.run(harness.machine.upkeep.producer_ids())
+    producer_ids = harness.run(harness.machine.expiry.producer_ids())
     harness.abort(key)
     machine = harness.machine
     assert (
-        machine.upkeep.expire_transactional_ids(producer_ids, now_ms=harness.now_ms).response == ()
+        machine.expiry.expire_transactional_ids(producer_ids, now_ms=harness.now_ms).response == ()
     )
 
 
@@ -178,7 +178,7 @@ def needless(
     inquiry = FenceInquiry(
         producer_id=key.producer_id, fence=key.producer_epoch, participant=participant
     )
-    (answer,) = harness.run(harness.machine.upkeep.inquire_fences([inquiry]))
+    (answer,) = harness.run(harness.machine.expiry.inquire_fences([inquiry]))
     assert harness.verified
     assert answer.error is None
     return answer.is_needless
@@ -216,7 +216,7 @@ def test_fences_of_producers_that_are_not_known_are_needless(harness: Transactio
 def test_only_the_owner_says_that_a_fence_is_needless() -> None:
     harness = TransactionsHarness(instance_id=0, coordinators=2)
     inquiry = FenceInquiry(producer_id=producer_id_of(1, 1), fence=1, participant=A0)
-    (answer,) = harness.run(harness.machine.upkeep.inquire_fences([inquiry]))
+    (answer,) = harness.run(harness.machine.expiry.inquire_fences([inquiry]))
     assert isinstance(answer.error, NotCoordinatorError)
     assert not answer.is_needless
 
@@ -234,7 +234,7 @@ def test_nothing_below_a_needless_fence_is_ever_answered_committed(steps: list[s
         elif step == "abort":
             current = harness.abort(current, [A0])
         elif step == "complete":
-            harness.complete(*(marker.key for marker in harness.machine.pending_markers()[:1]))
+            harness.complete(*(marker.key for marker in harness.machine.markers.pending()[:1]))
         else:
             harness.restart()
         if needless(harness, current):
@@ -242,7 +242,7 @@ def test_nothing_below_a_needless_fence_is_ever_answered_committed(steps: list[s
         for epoch in range(safe_below):
             (answer,) = harness.inquire((after(first, epoch), A0))
             assert answer.outcome is InquiryOutcome.ABORTED
-        markers = harness.machine.pending_markers()
+        markers = harness.machine.markers.pending()
         committing = [marker.producer_epoch for marker in markers if A0 in marker.committing]
         assert all(epoch >= safe_below for epoch in committing)
 

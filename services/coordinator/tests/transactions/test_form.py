@@ -182,7 +182,7 @@ async def test_an_unknown_partition_is_refused_and_no_other_is_registered(
                 coordinator,
                 add(producer_id=key.producer_id, topics=[*topics(0, topic_id="topic-b"), *bad]),
             )
-        (described,) = coordinator.machine.describe_transactions(["app"]).response
+        (described,) = coordinator.machine.queries.describe_transactions(["app"]).response
         assert [transaction.state for transaction in described.transactions] == ["Empty"]
 
 
@@ -192,5 +192,5 @@ async def test_an_abort_of_too_many_participants_goes_on_with_fewer(cluster: Clu
         key = await coordinator.init()
         those = [TopicPartition("topic-a", number) for number in range(5)]
         await coordinator.end(key, *those, commit=False)
-        (decided,) = coordinator.machine.pending_markers()
+        (decided,) = coordinator.machine.markers.pending()
         assert list(decided.aborting) == those[:2]

@@ -167,7 +167,7 @@ def test_a_successor_aborts_what_is_ongoing_in_one_write() -> None:
     harness.add(key, A0, GROUP)
     assert harness.init(instance="two") == after(key)
     assert harness.states() == [TransactionState.PREPARE_ABORT, TransactionState.EMPTY]
-    (decided,) = harness.machine.pending_markers()
+    (decided,) = harness.machine.markers.pending()
     assert (decided.key, set(decided.aborting), decided.reason) == (key, {A0, GROUP}, "FENCED")
     assert decided.traceparent == "of add"
 
@@ -190,7 +190,7 @@ def test_a_second_call_of_an_instance_raises_the_epoch() -> None:
     key = harness.init(number=1)
     harness.add(key, A0)
     assert harness.init(number=2) == after(key)
-    assert harness.machine.pending_markers()[0].reason == "CLIENT"
+    assert harness.machine.markers.pending()[0].reason == "CLIENT"
     assert harness.abort(key) == after(key)
 
 

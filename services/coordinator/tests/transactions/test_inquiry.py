@@ -25,7 +25,7 @@ def test_who_asks_about_an_undecided_transaction_is_registered() -> None:
     (again,) = harness.inquire((key, A0))
     assert again.time_left_ms == TIMEOUT_MS - 1_000
     harness.abort(key)
-    assert set(harness.machine.pending_markers()[0].aborting) == {A0, GROUP}
+    assert set(harness.machine.markers.pending()[0].aborting) == {A0, GROUP}
 
 
 def test_a_late_transaction_is_aborted_before_the_answer() -> None:
@@ -35,7 +35,7 @@ def test_a_late_transaction_is_aborted_before_the_answer() -> None:
     harness.now_ms += TIMEOUT_MS
     answers = harness.inquire((key, A1), (key, A0))
     assert [answer.outcome for answer in answers] == [InquiryOutcome.ABORTED] * 2
-    (decided,) = harness.machine.pending_markers()
+    (decided,) = harness.machine.markers.pending()
     assert (set(decided.aborting), decided.reason) == ({A0, A1}, "TIMED_OUT")
     assert harness.states() == [TransactionState.PREPARE_ABORT, TransactionState.EMPTY]
 

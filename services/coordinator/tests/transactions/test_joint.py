@@ -307,7 +307,7 @@ def test_an_abort_of_nothing_is_done_for_good(harness: JointHarness, before: str
     if before == "a version that is over":
         harness.tick_joint(after_ms=TIMEOUT_MS)
     assert harness.abort_joint(end_id="abort") == ABORTED
-    assert not harness.machine.pending_markers()
+    assert not harness.machine.markers.pending()
     if before == "another version":
         assert harness.described().known.open_version == 2
         harness.abort_joint(name=name_of(2), end_id="of the other")

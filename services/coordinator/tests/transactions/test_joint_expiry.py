@@ -156,7 +156,7 @@ def test_an_id_without_a_version_is_forgotten_unless_one_is_open(harness: JointH
         restored.replay(offset, record)
     assert state_of(restored) == state_of(harness.machine)
     assert harness.expire_joint(after_ms=1) == ("joint",)
-    names = harness.run(harness.machine.upkeep.expire_joint_ids(["joint"], now_ms=harness.now_ms))
+    names = harness.run(harness.machine.expiry.expire_joint_ids(["joint"], now_ms=harness.now_ms))
     assert names == (), "it is gone already"
     assert harness.commit_joint({}) == COMMITTED
 

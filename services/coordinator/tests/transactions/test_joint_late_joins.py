@@ -25,7 +25,7 @@ def restart_from_snapshot(harness: JointHarness) -> None:
 def abort_as_operator(harness: JointHarness) -> None:
     (writer,) = harness.described().writers
     key = TransactionKey(writer.producer_id, writer.producer_epoch)
-    abort = harness.machine.upkeep.abort_transaction
+    abort = harness.machine.operators.abort_transaction
     harness.run(abort("joint", key, dry_run=False, now_ms=harness.now_ms))
 
 

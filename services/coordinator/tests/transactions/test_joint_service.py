@@ -157,7 +157,7 @@ async def test_writers_go_on_over_a_restart(cluster: Cluster) -> None:
         second = await joint.join(join_of("b"))
         assert second.producer_id != first.producer_id
         await joint.end(end_of(wrote(first, A0), wrote(second, A0)))
-        assert len(coordinator.machine.pending_markers()) == 2
+        assert len(coordinator.machine.markers.pending()) == 2
 
 
 async def test_a_version_that_nobody_keeps_alive_is_aborted_and_logged(cluster: Cluster) -> None:
@@ -221,7 +221,7 @@ async def test_operators_see_the_writers(cluster: Cluster) -> None:
         await joint.end(end_of(version=2, result=ABORT, end_id="second"))
         (idle,) = await joint.listed(LIST(transactional_id_pattern="joint"))
         assert idle.state == wire.TRANSACTION_STATE_PREPARE_COMMIT
-        coordinator.machine.complete_txn([])
+        coordinator.machine.markers.complete_txn([])
         assert (await joint.described()).joint.open_version == -1
 
 

@@ -217,9 +217,9 @@ def test_an_id_that_carries_a_version_does_not_expire(harness: JointHarness) -> 
     harness.commit_joint({key: [A0]})
     harness.complete(key)
     harness.now_ms += 10**12
-    upkeep = harness.machine.upkeep
-    producers = harness.run(upkeep.producer_ids())
-    assert harness.run(upkeep.expire_transactional_ids(producers, now_ms=harness.now_ms)) == ()
+    expiry = harness.machine.expiry
+    producers = harness.run(expiry.producer_ids())
+    assert harness.run(expiry.expire_transactional_ids(producers, now_ms=harness.now_ms)) == ()
     assert harness.ask_to_join("b") is None
 
 

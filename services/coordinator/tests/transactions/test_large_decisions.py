@@ -88,7 +88,7 @@ async def test_a_version_is_ended_however_much_was_registered(
     async with Cluster().coordinator(send=False) as coordinator:
         await open_version(coordinator)
         await end(coordinator)
-        assert len(coordinator.machine.pending_markers()) == WRITERS
+        assert len(coordinator.machine.markers.pending()) == WRITERS
 
 
 async def test_transactions_with_many_participants_time_out_over_restarts_too() -> None:
@@ -99,7 +99,7 @@ async def test_transactions_with_many_participants_time_out_over_restarts_too() 
             await register(coordinator, name, await coordinator.init(name=name))
     async with cluster.coordinator(send=False) as coordinator:
         await abort_timed_out(coordinator.runner, coordinator.machine, cluster.clock)
-        assert len(coordinator.machine.pending_markers()) == WRITERS
+        assert len(coordinator.machine.markers.pending()) == WRITERS
 
 
 async def test_an_inquiry_about_many_large_transactions_is_answered() -> None:
@@ -131,7 +131,7 @@ async def test_a_successor_ends_all_that_is_prepared() -> None:
                 )
             )
         await coordinator.init(instance="two")
-        assert len(coordinator.machine.pending_markers()) == WRITERS
+        assert len(coordinator.machine.markers.pending()) == WRITERS
 
 
 def test_there_is_no_room_for_more_bytes_than_one_decision_may_write() -> None:
@@ -146,7 +146,7 @@ def test_there_is_no_room_for_more_bytes_than_one_decision_may_write() -> None:
     key = harness.commit(key)
     with pytest.raises(ThrottlingQuotaExceededError, match="bytes"):
         harness.prepare(key, [A0])
-    harness.complete(*[marker.key for marker in harness.machine.pending_markers()])
+    harness.complete(*[marker.key for marker in harness.machine.markers.pending()])
     harness.prepare(key, [A0])
 
 

@@ -64,12 +64,12 @@ def answers(it: JointHarness) -> list[object]:
     machine, now_ms = it.machine, it.now_ms
     names = [*IDS, "joint"]
     questions: list[JointStep] = [
-        lambda h: h.run(machine.describe_transactions(names)),
-        lambda h: h.run(machine.list_transactions(names, ListFilter(), now_ms=now_ms)),
-        lambda h: h.run(machine.list_candidates(ListFilter())),
+        lambda h: h.run(machine.queries.describe_transactions(names)),
+        lambda h: h.run(machine.queries.list_transactions(names, ListFilter(), now_ms=now_ms)),
+        lambda h: h.run(machine.queries.list_candidates(ListFilter())),
         lambda _: told(machine),
-        lambda _: machine.standing(now_ms=now_ms),
-        lambda _: machine.serving(),
+        lambda _: machine.queries.standing(now_ms=now_ms),
+        lambda _: machine.markers.serving(),
     ]
     for name, shift in product(IDS, (0, -1, -2)):
         questions += [partial(_outcome_at, name=name, shift=shift)]
@@ -163,7 +163,7 @@ def test_what_was_begun_before_a_move_is_ended_after_it(pair: Pair) -> None:
     new.complete(after(key, -2))
     new.complete_prepared(after(key, -1), commit=True)
     assert new.commit(key, [B0]) == after(key)
-    assert [marker.key for marker in new.machine.pending_markers()] == [after(key, -1), key]
+    assert [marker.key for marker in new.machine.markers.pending()] == [after(key, -1), key]
     new.complete(after(key, -1), key)
     assert new.states() == [TransactionState.EMPTY]
 
@@ -183,8 +183,8 @@ def test_the_coordinator_epoch_is_above_that_of_the_old_leader(pair: Pair) -> No
     for _ in range(5):
         pair.old.run(pair.old.machine.claim())
     pair.move()
-    assert pair.new.machine.serving()[PARTITION] == 7
-    assert PARTITION not in pair.old.machine.serving()
+    assert pair.new.machine.markers.serving()[PARTITION] == 7
+    assert PARTITION not in pair.old.machine.markers.serving()
 
 
 def test_producer_ids_are_not_given_twice(pair: Pair) -> None:
@@ -207,13 +207,13 @@ REFUSED: dict[str, Callable[[JointHarness, TransactionKey], object]] = {
     "prepared before": lambda it, key: it.run(it.machine.prepared_before(key)),
     "outcome": lambda it, key: outcome_of(it, after(key, -2)),
     "abort of an operator": lambda it, key: it.run(
-        it.machine.upkeep.abort_transaction("app", key, dry_run=False, now_ms=it.now_ms)
+        it.machine.operators.abort_transaction("app", key, dry_run=False, now_ms=it.now_ms)
     ),
     "fence": lambda it, _: it.run(
-        it.machine.upkeep.fence_producer("app", "i", dry_run=False, now_ms=it.now_ms)
+        it.machine.operators.fence_producer("app", "i", dry_run=False, now_ms=it.now_ms)
     ),
-    "is complete": lambda it, key: it.machine.is_complete(key),
-    "is complete below": lambda it, key: it.machine.is_complete_below(*key),
+    "is complete": lambda it, key: it.machine.markers.is_complete(key),
+    "is complete below": lambda it, key: it.machine.markers.is_complete_below(*key),
 }
 
 
@@ -245,7 +245,7 @@ def test_inquiries_of_what_was_handed_over_are_put_off(pair: Pair) -> None:
     assert all(isinstance(each.error, NotCoordinatorError) for each in told_later)
     assert list(old.records) == []
     fence = FenceInquiry(producer_id=key.producer_id, fence=9, participant=A0)
-    (answer,) = old.run(old.machine.upkeep.inquire_fences([fence]))
+    (answer,) = old.run(old.machine.expiry.inquire_fences([fence]))
     assert not answer.is_needless
     assert isinstance(answer.error, NotCoordinatorError)
 
@@ -266,26 +266,26 @@ def test_joint_transactions_are_refused_too() -> None:
         lambda it: it.add_to(open_one, A1),
         lambda it: it.machine.joint.incomplete_writer("joint"),
         lambda it: it.run(
-            it.machine.upkeep.abort_transaction("joint", open_one, dry_run=False, now_ms=0)
+            it.machine.operators.abort_transaction("joint", open_one, dry_run=False, now_ms=0)
         ),
     ]
     for act in acts:
         with pytest.raises(NotCoordinatorError):
             act(old)
     assert old.tick_joint(after_ms=10**6) == ()
-    assert (old.machine.standing(now_ms=0).open_joint_transactions) == 0
+    assert (old.machine.queries.standing(now_ms=0).open_joint_transactions) == 0
 
 
 def test_transactions_of_other_partitions_go_on(pair: Pair) -> None:
     old = pair.old
     key = old.init(OTHER)
     old.add(key, A0, transactional_id=OTHER)
-    epochs = dict(old.machine.serving())
+    epochs = dict(old.machine.markers.serving())
     pair.move()
     assert old.commit(key, [A0], transactional_id=OTHER) == after(key)
-    assert [marker.key for marker in old.machine.pending_markers()] == [key]
+    assert [marker.key for marker in old.machine.markers.pending()] == [key]
     del epochs[PARTITION]
-    assert old.machine.serving() == epochs
+    assert old.machine.markers.serving() == epochs
     assert old.expire(after_ms=10**10) == ()
     old.complete(key)
     assert old.expire() == (OTHER,)
@@ -298,17 +298,17 @@ def test_what_is_handed_over_is_not_claimed_by_a_start(pair: Pair) -> None:
     handed_over = pair.hand_over()
     pair.old.restart()
     pair.old.run(pair.old.machine.claim())
-    assert PARTITION not in pair.old.machine.serving()
+    assert PARTITION not in pair.old.machine.markers.serving()
     assert pair.hand_over() == handed_over
 
 
 def test_the_old_leader_serves_again_when_the_move_is_given_up(pair: Pair) -> None:
     key = key_of(pair.old, "app", 0)
-    before = pair.old.machine.serving()[PARTITION]
+    before = pair.old.machine.markers.serving()[PARTITION]
     pair.led(MOVING)
     pair.take_over(pair.hand_over())
     pair.led(GIVEN_UP)
-    assert pair.old.machine.serving()[PARTITION] == before + 1
+    assert pair.old.machine.markers.serving()[PARTITION] == before + 1
     assert pair.old.commit(key, [B0]) == after(key)
     assert state_of(pair.new.machine) == []
     with pytest.raises(NotCoordinatorError):
@@ -343,7 +343,7 @@ def test_what_is_not_served_yet_is_not_told(pair: Pair) -> None:
     assert (arrival.leader_id, arrival.whole) == (0, True)
     pair.tell(pair.new, MOVING)
     pair.new.cluster.replay(0, image())
-    assert pair.new.machine.serving() == {}
+    assert pair.new.machine.markers.serving() == {}
 
 
 def test_what_is_whole_is_not_taken_over_again(pair: Pair) -> None:
@@ -387,8 +387,8 @@ def test_a_partition_moves_there_and_back(pair: Pair) -> None:
     back.led(home)
     back.take_over(back.hand_over(home), leader=home)
     back.led(PartitionLeader(0, 2))
-    assert back.new.machine.serving()[PARTITION] == 3
-    assert len(back.new.machine.pending_markers()) == 2
+    assert back.new.machine.markers.serving()[PARTITION] == 3
+    assert len(back.new.machine.markers.pending()) == 2
     assert back.new.commit(after(key), [A0]) == after(key, 2)
 
 
@@ -418,7 +418,7 @@ def test_the_recovery_of_an_older_volume_keeps_to_what_is_led_there(pair: Pair) 
     pair.tell(pair.new, MOVING)
     pair.take_over(pair.hand_over())
     pair.led(MOVED)
-    assert pair.new.machine.serving()[PARTITION] == floor + 1
+    assert pair.new.machine.markers.serving()[PARTITION] == floor + 1
     assert pair.new.run(pair.new.machine.give_producer_id())[0] > key.producer_id
     with pytest.raises(InvalidProducerIdMappingError):
         pair.new.commit(TransactionKey(key.producer_id + 1, 0))

@@ -43,7 +43,7 @@ def test_what_moves_once_more_stays_handed_over(pair: Pair) -> None:
     pair.old.cluster.replay(0, moved_image(again))
     pair.hand_over(again)
     pair.old.run(pair.old.machine.moves.follow())
-    assert PARTITION not in pair.old.machine.serving()
+    assert PARTITION not in pair.old.machine.markers.serving()
 
 
 def test_no_partition_is_looked_up_while_nothing_moves() -> None:
@@ -72,7 +72,7 @@ def test_what_was_completed_elsewhere_is_complete_when_it_comes_back(pair: Pair)
     back.take_over(back.hand_over(home), leader=home)
     back.led(PartitionLeader(0, 2))
     assert back.new.states() == [TransactionState.PREPARED, TransactionState.ONGOING]
-    assert back.new.machine.is_complete(after(key, -2))
+    assert back.new.machine.markers.is_complete(after(key, -2))
 
 
 def test_moves_between_others_are_no_business_of_who_was_never_asked(pair: Pair) -> None:
@@ -109,4 +109,4 @@ def test_a_recovery_goes_on_serving_what_has_moved_here_and_stays(pair: Pair) ->
     )
     new.run(Result(None, records))
     new.run(new.machine.claim())
-    assert new.machine.serving() == {PARTITION: 1_001}
+    assert new.machine.markers.serving() == {PARTITION: 1_001}

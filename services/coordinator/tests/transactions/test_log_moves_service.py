@@ -248,7 +248,7 @@ async def test_transactions_move_whatever_message_is_lost(
     cluster.network.decide = lose(method, fault, 2)
     async with cluster.both() as apps:
         ongoing = await cluster.begin()
-        epoch = apps[source]._machine.transactions.serving()[cluster.partition]
+        epoch = apps[source]._machine.transactions.markers.serving()[cluster.partition]
         await cluster.move(cluster.target)
         await cluster.until_served(cluster.target)
         with pytest.raises(NotCoordinatorError):
@@ -286,7 +286,7 @@ async def test_the_old_leader_serves_again_when_the_move_is_given_up(
     cluster = Cluster(source)
     async with cluster.both() as apps:
         ongoing = await cluster.begin()
-        epoch = apps[source]._machine.transactions.serving()[cluster.partition]
+        epoch = apps[source]._machine.transactions.markers.serving()[cluster.partition]
         cluster.network.decide = lose(COMPLETE_PARTITION_REASSIGNMENT, Fault.LOSE_REQUEST, 10_000)
         await cluster.move(cluster.target)
         await cluster.until_handed_over()
@@ -298,7 +298,7 @@ async def test_the_old_leader_serves_again_when_the_move_is_given_up(
     async with cluster.both() as apps:
         await cluster.move(None)
         await cluster.until_served(cluster.source)
-        assert apps[source]._machine.transactions.serving()[cluster.partition] == epoch + 1
+        assert apps[source]._machine.transactions.markers.serving()[cluster.partition] == epoch + 1
         assert not await cluster.is_served(cluster.target)
         await cluster.finish(cluster.source, ongoing)
 
@@ -367,11 +367,11 @@ async def test_a_marker_in_flight_at_the_hand_over_ends_nothing_there() -> None:
         await cluster.until_told("0 commit [0]")
         await cluster.move(cluster.target)
         await cluster.until_served(cluster.target)
-        assert apps[cluster.target]._machine.transactions.pending_markers()
+        assert apps[cluster.target]._machine.transactions.markers.pending()
         cluster.broker.open.set()
         await cluster.end(cluster.target, key, 0, wait=True)
-        assert apps[cluster.target]._machine.transactions.pending_markers() == []
-        assert apps[cluster.source]._machine.transactions.pending_markers() == []
+        assert apps[cluster.target]._machine.transactions.markers.pending() == []
+        assert apps[cluster.source]._machine.transactions.markers.pending() == []
 
 
 @in_virtual_time
@@ -413,5 +413,5 @@ async def test_a_state_of_many_pieces_moves() -> None:
         await cluster.move(cluster.target)
         await cluster.until_served(cluster.target)
         assert asked[:3] == [0, 2_000, 0]
-        standing = apps[0]._machine.transactions.standing(now_ms=0)
+        standing = apps[0]._machine.transactions.queries.standing(now_ms=0)
         assert standing.transactional_ids == len(names)

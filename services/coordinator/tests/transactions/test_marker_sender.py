@@ -41,7 +41,7 @@ async def test_each_instance_is_told_about_its_participants(cluster: Cluster) ->
     async with cluster.coordinator() as coordinator:
         key = await coordinator.init()
         await coordinator.end(key, A0, B0, A1, GROUP)
-        await until(lambda: coordinator.machine.is_complete(key))
+        await until(lambda: coordinator.machine.markers.is_complete(key))
         assert cluster.broker_0.told == ["0 commit topic-a/0+topic-b/0"]
         assert cluster.broker_1.told == ["0 commit topic-a/1"]
         assert cluster.groups.told == ["0 commit group-g"]
@@ -65,7 +65,7 @@ async def test_brokers_and_group_coordinators_are_asked_by_their_own_streams(
     async with cluster.coordinator() as coordinator:
         key = await coordinator.init()
         await coordinator.end(key, A0, GROUP)
-        await until(lambda: coordinator.machine.is_complete(key))
+        await until(lambda: coordinator.machine.markers.is_complete(key))
     assert methods == [BROKER_WRITE_TXN_MARKERS, GROUP_WRITE_TXN_MARKERS]
 
 
@@ -91,7 +91,7 @@ async def test_markers_of_many_transactions_share_a_request(cluster: Cluster) ->
             key = await coordinator.end(key, A0)
         await until(lambda: cluster.broker_0.requests)
         cluster.broker_0.open.set()
-        await until(lambda: coordinator.machine.is_complete_below(*key))
+        await until(lambda: coordinator.machine.markers.is_complete_below(*key))
         assert [len(request.markers) for request in cluster.broker_0.requests] == [1, 3]
         assert cluster.broker_0.told == [f"{epoch} commit topic-a/0" for epoch in range(4)]
 
@@ -102,8 +102,8 @@ async def test_a_slow_instance_holds_up_nobody_else(cluster: Cluster) -> None:
         cluster.broker_0.open.clear()
         await coordinator.end(key, A0, A1)
         await coordinator.end(after(key), A1)
-        await until(lambda: coordinator.machine.is_complete(after(key)))
-        assert not coordinator.machine.is_complete(key)
+        await until(lambda: coordinator.machine.markers.is_complete(after(key)))
+        assert not coordinator.machine.markers.is_complete(key)
         assert coordinator.markers.missing(key) == {A0}
 
 
@@ -116,7 +116,7 @@ async def test_a_lost_call_is_made_again(cluster: Cluster, fault: Fault) -> None
         async with cluster.coordinator() as coordinator:
             key = await coordinator.init()
             await coordinator.end(key, A0)
-            await until(lambda: coordinator.machine.is_complete(key))
+            await until(lambda: coordinator.machine.markers.is_complete(key))
     assert [log["log_level"] for log in logs if "not delivered" in log["event"]] == ["warning"]
 
 
@@ -129,7 +129,7 @@ async def test_only_who_refused_is_asked_again(cluster: Cluster) -> None:
     async with cluster.coordinator() as coordinator:
         key = await coordinator.init()
         await coordinator.end(key, A0, B0)
-        await until(lambda: coordinator.machine.is_complete(key))
+        await until(lambda: coordinator.machine.markers.is_complete(key))
     assert cluster.broker_0.told == ["0 commit topic-a/0+topic-b/0", "0 commit topic-b/0"]
 
 
@@ -146,7 +146,7 @@ async def test_a_marker_follows_its_partition_to_the_new_leader(cluster: Cluster
         before = image(version=2)
         moved = replace(before.topics[1], partitions=(PartitionLeader(1, 1), PartitionLeader(1, 0)))
         coordinator.cluster.replay(1, replace(before, topics=(before.topics[0], moved)))
-        await until(lambda: coordinator.machine.is_complete(key))
+        await until(lambda: coordinator.machine.markers.is_complete(key))
     assert cluster.broker_1.told == ["0 commit topic-b/0"]
 
 
@@ -157,7 +157,7 @@ async def test_an_error_that_nobody_expects_is_logged_and_tried_again(cluster: C
         async with cluster.coordinator() as coordinator:
             key = await coordinator.init()
             await coordinator.end(key, GROUP)
-            await until(lambda: coordinator.machine.is_complete(key))
+            await until(lambda: coordinator.machine.markers.is_complete(key))
     assert [log["error"] for log in logs if log["log_level"] == "error"] == ["what is this"]
 
 
@@ -167,9 +167,9 @@ async def test_an_answer_that_does_not_fit_is_no_answer(cluster: Cluster) -> Non
         key = await coordinator.init()
         await coordinator.end(key, A0)
         await until(lambda: len(cluster.broker_0.requests) > 1)
-        assert not coordinator.machine.is_complete(key)
+        assert not coordinator.machine.markers.is_complete(key)
         cluster.broker_0.forget_results = False
-        await until(lambda: coordinator.machine.is_complete(key))
+        await until(lambda: coordinator.machine.markers.is_complete(key))
 
 
 async def test_a_marker_that_breaks_an_instance_holds_up_no_other(cluster: Cluster) -> None:
@@ -184,11 +184,11 @@ async def test_a_marker_that_breaks_an_instance_holds_up_no_other(cluster: Clust
             for epoch in range(4):
                 await coordinator.end(after(key, epoch), A0 if epoch == 1 else B0)
             cluster.broker_0.open.set()
-            await until(lambda: coordinator.machine.is_complete(after(key, 3)))
-            assert coordinator.machine.is_complete(after(key, 2))
-            assert not coordinator.machine.is_complete(after(key))
+            await until(lambda: coordinator.machine.markers.is_complete(after(key, 3)))
+            assert coordinator.machine.markers.is_complete(after(key, 2))
+            assert not coordinator.machine.markers.is_complete(after(key))
             cluster.broker_0.refuse = lambda *_: None
-            await until(lambda: coordinator.machine.is_complete_below(*after(key, 4)))
+            await until(lambda: coordinator.machine.markers.is_complete_below(*after(key, 4)))
     assert any(log["event"] == "markers rejected, will be sent again" for log in logs)
 
 
@@ -207,7 +207,7 @@ async def test_participants_are_told_whether_somebody_waits(cluster: Cluster) ->
     async with cluster.coordinator() as coordinator:
         key = await coordinator.init()
         await coordinator.end(key, A0)
-        await until(lambda: coordinator.machine.is_complete(key))
+        await until(lambda: coordinator.machine.markers.is_complete(key))
         await coordinator.end(after(key), A0, wait=wire.WAIT_FOR_COMPLETE)
     assert [request.awaited for request in cluster.broker_0.requests] == [False, True]
 
@@ -219,9 +219,9 @@ async def test_an_instance_that_has_not_registered_is_waited_for(cluster: Cluste
         await coordinator.end(key, A0, GROUP)
         for _ in range(50):
             await asyncio.sleep(0)
-        assert not coordinator.machine.is_complete(key)
+        assert not coordinator.machine.markers.is_complete(key)
         coordinator.cluster.replay(1, image(version=2))
-        await until(lambda: coordinator.machine.is_complete(key))
+        await until(lambda: coordinator.machine.markers.is_complete(key))
 
 
 async def test_an_instance_that_comes_back_elsewhere_is_found(cluster: Cluster) -> None:
@@ -232,7 +232,7 @@ async def test_an_instance_that_comes_back_elsewhere_is_found(cluster: Cluster) 
         for _ in range(50):
             await asyncio.sleep(0)
         cluster.network.serve(BROKER_0, cluster.broker_0.handlers)
-        await until(lambda: coordinator.machine.is_complete(key))
+        await until(lambda: coordinator.machine.markers.is_complete(key))
 
 
 async def test_a_deposed_coordinator_stops_for_that_partition(cluster: Cluster) -> None:
@@ -246,7 +246,7 @@ async def test_a_deposed_coordinator_stops_for_that_partition(cluster: Cluster) 
             for _ in range(50):
                 await asyncio.sleep(0)
             assert len(cluster.broker_0.requests) == 1
-            assert not coordinator.machine.is_complete(key)
+            assert not coordinator.machine.markers.is_complete(key)
     assert [log["log_level"] for log in logs if "belongs" not in log].count("error") == 1
 
 
@@ -259,7 +259,7 @@ async def test_markers_resume_after_a_restart(cluster: Cluster) -> None:
         assert coordinator.markers.missing(key) is None
     cluster.broker_0.requests.clear()
     async with cluster.coordinator() as coordinator:
-        await until(lambda: coordinator.machine.is_complete_below(*after(key, 2)))
+        await until(lambda: coordinator.machine.markers.is_complete_below(*after(key, 2)))
     assert cluster.broker_0.told == ["0 commit topic-a/0"]
     assert cluster.broker_1.told == ["1 abort topic-a/1"]
     assert cluster.broker_0.requests[0].markers[0].coordinator_epoch == 2
@@ -274,14 +274,14 @@ async def test_a_completion_that_was_lost_is_found_again(cluster: Cluster) -> No
         await until(lambda: cluster.broker_0.requests)
         cluster.volume.hold()
         cluster.broker_0.open.set()
-        await until(lambda: coordinator.machine.is_complete(key))
+        await until(lambda: coordinator.machine.markers.is_complete(key))
         cluster.volume.lose_unsynced()
         cluster.volume.release()
         async with asyncio.timeout(50):
             await coordinator.runner.failed.wait()
     async with cluster.coordinator() as coordinator:
-        assert not coordinator.machine.is_complete(key)
-        await until(lambda: coordinator.machine.is_complete(key))
+        assert not coordinator.machine.markers.is_complete(key)
+        await until(lambda: coordinator.machine.markers.is_complete(key))
     assert cluster.broker_0.told == ["0 commit topic-a/0"] * 2
 
 
@@ -289,7 +289,7 @@ async def test_a_deleted_topic_is_dropped(cluster: Cluster) -> None:
     async with cluster.coordinator() as coordinator:
         key = await coordinator.init()
         await coordinator.end(key, A0, UNKNOWN)
-        await until(lambda: coordinator.machine.is_complete(key))
+        await until(lambda: coordinator.machine.markers.is_complete(key))
     assert cluster.controller.asked == [["topic-c"]]
     assert cluster.broker_0.told == ["0 commit topic-a/0"]
 
@@ -304,7 +304,7 @@ async def test_a_topic_that_is_deleted_while_its_broker_is_asked_is_dropped(
         await coordinator.end(key, A0)
         await until(lambda: cluster.broker_0.requests)
         coordinator.cluster.replay(1, image(version=2, topics=["topic-b"]))
-        await until(lambda: coordinator.machine.is_complete(key))
+        await until(lambda: coordinator.machine.markers.is_complete(key))
 
 
 async def test_a_topic_that_this_instance_has_not_heard_of_yet_is_not_dropped(
@@ -316,9 +316,9 @@ async def test_a_topic_that_this_instance_has_not_heard_of_yet_is_not_dropped(
         key = await coordinator.init()
         await coordinator.end(key, UNKNOWN)
         await until(lambda: len(cluster.controller.asked) > 2)
-        assert not coordinator.machine.is_complete(key)
+        assert not coordinator.machine.markers.is_complete(key)
         coordinator.cluster.replay(1, image(version=2, topics=["topic-c"]))
-        await until(lambda: coordinator.machine.is_complete(key))
+        await until(lambda: coordinator.machine.markers.is_complete(key))
     assert cluster.broker_0.told == ["0 commit topic-c/0"]
 
 
@@ -326,7 +326,7 @@ async def test_a_partition_that_a_topic_does_not_have_is_dropped(cluster: Cluste
     async with cluster.coordinator() as coordinator:
         key = await coordinator.init()
         await coordinator.end(key, TopicPartition("topic-a", 7))
-        await until(lambda: coordinator.machine.is_complete(key))
+        await until(lambda: coordinator.machine.markers.is_complete(key))
     assert cluster.controller.asked == [["topic-a"]]
 
 
@@ -343,9 +343,9 @@ async def test_without_a_clear_word_of_the_controller_nothing_is_dropped(
             await asyncio.sleep(0)
         cluster.network.serve(CONTROLLER, cluster.controller.handlers)
         await until(lambda: coordinator.markers.missing(key) == {UNKNOWN})
-        assert not coordinator.machine.is_complete(key)
+        assert not coordinator.machine.markers.is_complete(key)
         cluster.controller.silent_about.clear()
-        await until(lambda: coordinator.machine.is_complete(key))
+        await until(lambda: coordinator.machine.markers.is_complete(key))
     assert max(map(len, cluster.controller.asked)) == 2
 
 
@@ -360,18 +360,18 @@ async def test_what_is_decided_while_the_process_stops_is_for_the_next_start(
         assert not coordinator.runner.failed.is_set()
     assert cluster.broker_0.requests == []
     async with cluster.coordinator() as coordinator:
-        await until(lambda: coordinator.machine.is_complete(key))
+        await until(lambda: coordinator.machine.markers.is_complete(key))
 
 
 async def test_a_participant_that_appears_later_gets_its_own_task(cluster: Cluster) -> None:
     async with cluster.coordinator() as coordinator:
         key = await coordinator.init()
         await coordinator.end(key, A0)
-        await until(lambda: coordinator.machine.is_complete(key))
+        await until(lambda: coordinator.machine.markers.is_complete(key))
         late = FakeParticipant()
         cluster.network.serve(GROUPS, late.handlers)
         await coordinator.end(after(key), GROUP, commit=False)
-        await until(lambda: coordinator.machine.is_complete(after(key)))
+        await until(lambda: coordinator.machine.markers.is_complete(after(key)))
     assert late.told == ["1 abort group-g"]
 
 
@@ -396,7 +396,7 @@ async def test_pauses_are_waited_for_without_polling(cluster: Cluster) -> None:
         for _ in range(50):
             await asyncio.sleep(0)
         assert cluster.broker_0.requests == []
-        (described,) = coordinator.machine.describe_transactions(["app"]).response
+        (described,) = coordinator.machine.queries.describe_transactions(["app"]).response
         assert [transaction.state for transaction in described.transactions] == [
             TransactionState.PREPARE_COMMIT,
             TransactionState.PREPARE_COMMIT,

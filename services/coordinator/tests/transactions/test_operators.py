@@ -36,7 +36,7 @@ def abort(
 ) -> OperatorAbort:
     machine = harness.machine
     return harness.run(
-        machine.upkeep.abort_transaction("app", key, dry_run=dry_run, now_ms=harness.now_ms)
+        machine.operators.abort_transaction("app", key, dry_run=dry_run, now_ms=harness.now_ms)
     )
 
 
@@ -45,7 +45,7 @@ def fence(
 ) -> OperatorFence:
     machine = harness.machine
     return harness.run(
-        machine.upkeep.fence_producer("app", instance_id, dry_run=dry_run, now_ms=harness.now_ms)
+        machine.operators.fence_producer("app", instance_id, dry_run=dry_run, now_ms=harness.now_ms)
     )
 
 
@@ -58,7 +58,7 @@ def test_an_operator_aborts_and_the_producer_is_told_and_goes_on(
     key = harness.init()
     harness.add(key, A0, A1)
     assert abort(harness, key) == OperatorAbort(participants=2)
-    (decided,) = harness.machine.pending_markers()
+    (decided,) = harness.machine.markers.pending()
     assert (decided.state, decided.reason) == (
         TransactionState.PREPARE_ABORT,
         AbortReason.OPERATOR,
@@ -140,7 +140,7 @@ def test_a_fenced_producer_can_do_nothing_and_the_next_one_has_the_id(
     assert fence(harness) == OperatorFence(
         producer_id=key.producer_id, fenced_epoch=0, participants=1
     )
-    assert harness.machine.pending_markers()[0].reason is AbortReason.FENCED
+    assert harness.machine.markers.pending()[0].reason is AbortReason.FENCED
     with pytest.raises(ProducerFencedError):
         harness.commit(key, [A0])
     with pytest.raises(ProducerFencedError):
@@ -179,8 +179,10 @@ def joint() -> JointHarness:
 def abort_writer(
     joint: JointHarness, key: TransactionKey, *, dry_run: bool = False
 ) -> OperatorAbort:
-    upkeep = joint.machine.upkeep
-    return joint.run(upkeep.abort_transaction("joint", key, dry_run=dry_run, now_ms=joint.now_ms))
+    operators = joint.machine.operators
+    return joint.run(
+        operators.abort_transaction("joint", key, dry_run=dry_run, now_ms=joint.now_ms)
+    )
 
 
 def test_an_operator_who_aborts_one_writer_ends_the_version(joint: JointHarness) -> None:
@@ -235,7 +237,7 @@ def test_ids_of_joint_transactions_are_fenced_by_runs_and_by_no_operator(
     joint.join("a")
     with pytest.raises(InvalidRequestError, match="a new run fences") as caught:
         joint.run(
-            joint.machine.upkeep.fence_producer(
+            joint.machine.operators.fence_producer(
                 "joint", "operator", dry_run=False, now_ms=joint.now_ms
             )
         )

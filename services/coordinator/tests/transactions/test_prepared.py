@@ -42,7 +42,7 @@ def prepared(harness: TransactionsHarness) -> TransactionKey:
 
 
 def decided_of(harness: TransactionsHarness, key: TransactionKey) -> DecidedTransaction:
-    (found,) = (marker for marker in harness.machine.pending_markers() if marker.key == key)
+    (found,) = (marker for marker in harness.machine.markers.pending() if marker.key == key)
     return found
 
 
@@ -104,8 +104,8 @@ def test_one_without_participants_is_complete_at_once() -> None:
     key = harness.init()
     harness.prepare(key)
     harness.complete_prepared(key)
-    assert harness.machine.pending_markers() == []
-    assert harness.machine.is_complete(key)
+    assert harness.machine.markers.pending() == []
+    assert harness.machine.markers.is_complete(key)
     assert harness.states() == [TransactionState.EMPTY]
 
 
@@ -182,14 +182,14 @@ def test_a_decision_that_comes_late_waits_for_its_own_markers() -> None:
     key = prepared(harness)
     harness.commit(after(key), [A0])
     harness.complete_prepared(key)
-    assert not harness.machine.is_complete_below(key.producer_id, 1)
+    assert not harness.machine.markers.is_complete_below(key.producer_id, 1)
     assert harness.states() == [
         *(TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_COMMIT),
         TransactionState.EMPTY,
     ]
     harness.complete(key)
-    assert harness.machine.is_complete_below(key.producer_id, 1)
-    assert not harness.machine.is_complete_below(key.producer_id, 2)
+    assert harness.machine.markers.is_complete_below(key.producer_id, 1)
+    assert not harness.machine.markers.is_complete_below(key.producer_id, 2)
 
 
 def test_an_outcome_that_is_older_than_what_is_kept_can_still_be_decided() -> None:
@@ -308,8 +308,10 @@ def test_a_list_names_each_prepared_transaction_and_the_current_one() -> None:
     def listed(*states: TransactionState) -> list[tuple[int, str]]:
         wanted = ListFilter(states=frozenset(states))
         machine = harness.machine
-        producers = harness.run(machine.list_candidates(wanted))
-        found = harness.run(machine.list_transactions(producers, wanted, now_ms=harness.now_ms))
+        producers = harness.run(machine.queries.list_candidates(wanted))
+        found = harness.run(
+            machine.queries.list_transactions(producers, wanted, now_ms=harness.now_ms)
+        )
         assert all(each.transactional_id == "app" for each in found)
         return [(each.producer_epoch, each.state.value) for each in found]
 
@@ -325,7 +327,7 @@ def test_a_description_says_since_when_it_is_prepared() -> None:
     key = ongoing(harness)
     harness.now_ms += 7
     harness.prepare(key, [A0, B0])
-    (described,) = harness.run(harness.machine.describe_transactions(["app"]))
+    (described,) = harness.run(harness.machine.queries.describe_transactions(["app"]))
     transaction, current = described.transactions
     assert transaction.state is TransactionState.PREPARED
     assert transaction.prepared_ms == transaction.start_ms + 7 == harness.now_ms

@@ -7,9 +7,9 @@ from semel_coordinator.transactions.machine import ListFilter, TransactionState
 
 
 def listed(harness: TransactionsHarness, wanted: ListFilter) -> list[str]:
-    producer_ids = harness.run(harness.machine.list_candidates(wanted))
+    producer_ids = harness.run(harness.machine.queries.list_candidates(wanted))
     found = harness.run(
-        harness.machine.list_transactions(producer_ids, wanted, now_ms=harness.now_ms)
+        harness.machine.queries.list_transactions(producer_ids, wanted, now_ms=harness.now_ms)
     )
     return [f"{each.transactional_id} {each.state}" for each in found]
 
@@ -30,7 +30,7 @@ def test_completeness_is_that_of_all_older_transactions() -> None:
     for epochs in range(3):
         harness.commit(after(key, epochs), [A0])
     harness.complete(after(key))
-    is_complete_below = harness.machine.is_complete_below
+    is_complete_below = harness.machine.markers.is_complete_below
     assert [is_complete_below(key.producer_id, epoch) for epoch in range(4)] == [
         *(True, False, False, False)
     ]
@@ -38,8 +38,8 @@ def test_completeness_is_that_of_all_older_transactions() -> None:
     assert [is_complete_below(key.producer_id, epoch) for epoch in range(4)] == [
         *(True, True, True, False)
     ]
-    assert harness.machine.is_complete(key)
-    assert not harness.machine.is_complete(after(key, 2))
+    assert harness.machine.markers.is_complete(key)
+    assert not harness.machine.markers.is_complete(after(key, 2))
     harness.complete(after(key, 2))
     assert is_complete_below(key.producer_id, 99)
 
@@ -69,7 +69,7 @@ def test_a_description_has_all_transactions_that_are_not_complete() -> None:
     harness.add(key, A0)
     harness.abort(key)
     harness.commit(after(key), [A0, B0])
-    (described,) = harness.run(harness.machine.describe_transactions(["app"]))
+    (described,) = harness.run(harness.machine.queries.describe_transactions(["app"]))
     assert (described.producer_id, described.producer_epoch) == after(key, 2)
     assert described.timeout_ms == TIMEOUT_MS
     aborted, committed, current = described.transactions
@@ -82,7 +82,7 @@ def test_a_description_of_what_is_ongoing_does_not_grow_later() -> None:
     harness = TransactionsHarness()
     key = harness.init()
     harness.add(key, A0)
-    (described,) = harness.run(harness.machine.describe_transactions(["app"]))
+    (described,) = harness.run(harness.machine.queries.describe_transactions(["app"]))
     harness.add(key, B0)
     assert set(described.transactions[0].participants) == {A0}
     assert described.transactions[0].traceparent == "of add"
@@ -93,7 +93,7 @@ def test_a_description_tells_why_there_is_none() -> None:
     names = [f"id-{number}" for number in range(20)]
     mine = next(name for name in names if partition_for_id(name, 10) % 2 == 0)
     other = next(name for name in names if partition_for_id(name, 10) % 2 == 1)
-    described = harness.run(harness.machine.describe_transactions([mine, other]))
+    described = harness.run(harness.machine.queries.describe_transactions([mine, other]))
     assert [
         description.error.code.name for description in described if description.error is not None
     ] == [

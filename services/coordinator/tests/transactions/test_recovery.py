@@ -51,7 +51,7 @@ def test_everything_that_is_given_out_is_above_the_floors() -> None:
     assert after == (before.producer_id, FLOOR + 1)
     new = harness.init("another")
     assert producer_id_counter_of(new.producer_id) == PRODUCER_IDS_FLOOR + 1
-    assert all(harness.machine.coordinator_epoch(each) == FLOOR + 1 for each in range(10))
+    assert all(harness.machine.markers.serving()[each] == FLOOR + 1 for each in range(10))
 
 
 def test_what_was_undecided_ends_and_nobody_is_told_an_outcome_of_it() -> None:

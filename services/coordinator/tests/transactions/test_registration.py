@@ -51,7 +51,7 @@ def test_a_group_is_a_participant_like_any_other() -> None:
         harness.machine.add_offsets_to_txn("app", key, GROUP.group_id, now_ms=harness.now_ms)
     )
     harness.commit(key)
-    assert set(harness.machine.pending_markers()[0].committing) == {GROUP}
+    assert set(harness.machine.markers.pending()[0].committing) == {GROUP}
 
 
 def test_the_next_transaction_may_begin_while_markers_are_on_their_way() -> None:
@@ -120,7 +120,7 @@ def test_transactions_are_bounded_but_those_that_are_open_go_on() -> None:
     assert harness.commit(other, [], transactional_id="other") == after(other, 1)
     # An abort goes on, without a marker for participants that are only named: they ask.
     assert harness.abort(after(other), [A0], transactional_id="other") == after(other, 2)
-    assert harness.machine.pending_markers() == []
+    assert harness.machine.markers.pending() == []
     harness.add(key, A1)
     harness.commit(key)
     with pytest.raises(ThrottlingQuotaExceededError):
@@ -141,7 +141,7 @@ def test_participants_of_all_transactions_are_bounded() -> None:
     # What is registered may always commit.
     harness.commit(other, [A0], transactional_id="other")
     harness.abort(key, [A0, B0])
-    assert [set(marker.participants) for marker in harness.machine.pending_markers()] == [
+    assert [set(marker.participants) for marker in harness.machine.markers.pending()] == [
         {A0},
         {A0, A1},
     ]
@@ -159,4 +159,4 @@ def test_one_more_participant_costs_the_same_however_many_there_are() -> None:
         assert len(harness.journal[-1]) < 100
     harness.restart()
     harness.commit(key)
-    assert len(harness.machine.pending_markers()[0].committing) == 100
+    assert len(harness.machine.markers.pending()[0].committing) == 100

@@ -95,7 +95,7 @@ def test_handlers_change_nothing_themselves(taken: list[Step]) -> None:
         except SemelError:
             pass
     machine.tick(harness.now_ms + 10**9)
-    machine.complete_txn([marker.key for marker in machine.pending_markers()])
+    machine.markers.complete_txn([marker.key for marker in machine.markers.pending()])
     assert state_of(machine) == before
 
 
@@ -115,11 +115,11 @@ def test_pending_markers_come_in_the_order_of_their_decisions_after_a_restart() 
     harness.abort(after(keys["m"]), [B0], transactional_id="m")
     expected = [keys["m"], keys["z"], keys["a"], after(keys["m"])]
     harness.restart()
-    assert [marker.key for marker in harness.machine.pending_markers()] == expected
+    assert [marker.key for marker in harness.machine.markers.pending()] == expected
     restored = harness.new_machine()
     for offset, record in harness.machine.snapshot():
         restored.replay(offset, record)
-    assert [marker.key for marker in restored.pending_markers()] == expected
+    assert [marker.key for marker in restored.markers.pending()] == expected
 
 
 def test_a_snapshot_does_not_change_when_the_machine_goes_on() -> None:
@@ -153,7 +153,7 @@ def test_participants_stay_in_the_order_in_which_they_came() -> None:
         restored.replay(offset, harness.serde.decode(harness.serde.encode(record)))
     for machine in (harness.machine, harness.replayed(harness.journal), restored):
         assert [participants for _, participants in told(machine)] == expected
-        (described,) = machine.describe_transactions(["three"]).response
+        (described,) = machine.queries.describe_transactions(["three"]).response
         assert list(described.transactions[-1].participants) == [B0, GROUP, A1, A0]
 
 
@@ -162,6 +162,6 @@ def test_whoever_is_registered_and_not_named_comes_in_the_order_of_registration(
     key = harness.init()
     harness.add(key, B0, GROUP, A1, A0)
     harness.commit(key, [A1])
-    (decided,) = harness.machine.pending_markers()
+    (decided,) = harness.machine.markers.pending()
     assert list(decided.aborting) == [B0, GROUP, A0]
     assert list(decided.participants) == [A1, B0, GROUP, A0]

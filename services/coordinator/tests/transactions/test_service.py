@@ -120,7 +120,7 @@ async def test_a_transaction_from_begin_to_end(cluster: Cluster) -> None:
         await ask(coordinator, offsets(producer_id=key.producer_id))
         response = await ask(coordinator, end(producer_id=key.producer_id))
         assert response == wire.EndTxnResponse(producer_id=key.producer_id, producer_epoch=1)
-        (decided,) = coordinator.machine.pending_markers()
+        (decided,) = coordinator.machine.markers.pending()
         assert set(decided.committing) == {A0, A1, GROUP}
         assert decided.traceparent == "of call"
 
@@ -140,7 +140,7 @@ async def test_a_trace_context_that_is_none_is_not_stored(cluster: Cluster) -> N
         await coordinator.end(
             key, A0, call=Call(origin=Origin(listener="default"), traceparent="x" * 100)
         )
-        assert coordinator.machine.pending_markers()[0].traceparent == ""
+        assert coordinator.machine.markers.pending()[0].traceparent == ""
 
 
 async def test_an_epoch_that_was_never_given_is_logged_as_a_defect(cluster: Cluster) -> None:
@@ -172,7 +172,7 @@ async def test_a_successor_waits_for_the_markers_of_its_predecessor(
         waiting = [asyncio.create_task(coordinator.init(instance="two", wait=wait))]
         await until(lambda: cluster.broker_1.requests)
         waiting.append(asyncio.create_task(coordinator.init(instance="two", wait=wait)))
-        await until(lambda: coordinator.machine.is_complete(after(key)))
+        await until(lambda: coordinator.machine.markers.is_complete(after(key)))
         for _ in range(20):
             await asyncio.sleep(0)
         assert not any(each.done() for each in waiting)
@@ -189,7 +189,7 @@ async def test_a_caller_may_wait_until_it_can_read_what_it_wrote(cluster: Cluste
         await coordinator.end(key, A0)
         wait = wire.WAIT_FOR_COMPLETE
         assert await coordinator.end(after(key), A1, wait=wait) == after(key, 2)
-        assert not coordinator.machine.is_complete(key)
+        assert not coordinator.machine.markers.is_complete(key)
         cluster.broker_0.open.set()
         assert await coordinator.end(after(key, 2), A0, wait=wait) == after(key, 3)
         assert await coordinator.end(after(key, 3), wait=wait) == after(key, 4)
@@ -222,5 +222,5 @@ async def test_a_caller_that_goes_away_leaves_nothing_behind(cluster: Cluster) -
         await asyncio.wait([waiting])
         assert waiting.cancelled()
         cluster.broker_0.open.set()
-        await until(lambda: coordinator.machine.is_complete(key))
+        await until(lambda: coordinator.machine.markers.is_complete(key))
         await until(lambda: coordinator.markers._completions == {})

@@ -95,7 +95,7 @@ async def test_one_of_nobody_is_complete_without_markers(cluster: Cluster) -> No
         key = await coordinator.init()
         await ask(coordinator, prepare(producer_id=key.producer_id))
         await ask(coordinator, complete(producer_id=key.producer_id, wait=2))
-        assert coordinator.machine.is_complete(key)
+        assert coordinator.machine.markers.is_complete(key)
         assert cluster.broker_0.told == []
 
 

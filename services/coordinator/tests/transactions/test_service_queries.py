@@ -112,7 +112,7 @@ async def test_no_marker_is_missing_once_all_are_acknowledged(cluster: Cluster) 
     async with cluster.coordinator() as coordinator:
         key = await coordinator.init()
         await coordinator.end(key, A0)
-        await until(lambda: coordinator.machine.is_complete(key))
+        await until(lambda: coordinator.machine.markers.is_complete(key))
         assert coordinator.markers.missing(key) == set()
 
 

@@ -7,7 +7,7 @@ from semel_coordinator.transactions.machine.gauges import Standing
 
 
 def standing(harness: TransactionsHarness) -> Standing:
-    return harness.machine.standing(now_ms=harness.now_ms)
+    return harness.machine.queries.standing(now_ms=harness.now_ms)
 
 
 def test_nothing_is_there_at_first() -> None:

@@ -41,11 +41,11 @@ async def test_everything_that_is_timed_out_is_aborted_and_logged() -> None:
         for number in range(5):
             await begin(coordinator, f"id-{number}")
         await abort_timed_out(coordinator.runner, coordinator.machine, cluster.clock)
-        assert coordinator.machine.pending_markers() == []
+        assert coordinator.machine.markers.pending() == []
         cluster.clock.advance(TIMEOUT_MS)
         with capture_logs() as logs:
             await abort_timed_out(coordinator.runner, coordinator.machine, cluster.clock)
-        assert len(coordinator.machine.pending_markers()) == 5
+        assert len(coordinator.machine.markers.pending()) == 5
         assert [log["transactional_id"] for log in logs] == [f"id-{n}" for n in range(5)]
 
 
@@ -57,8 +57,8 @@ async def test_the_sweep_runs_until_it_is_cancelled() -> None:
         for name in ("first", "second"):
             await begin(coordinator, name)
             cluster.clock.advance(TIMEOUT_MS)
-            pending = len(machine.pending_markers())
-            await until(lambda: len(machine.pending_markers()) == pending + 1)  # noqa: B023 - awaited here
+            pending = len(machine.markers.pending())
+            await until(lambda: len(machine.markers.pending()) == pending + 1)  # noqa: B023 - awaited here
         sweeping.cancel()
         with pytest.raises(asyncio.CancelledError):
             await sweeping

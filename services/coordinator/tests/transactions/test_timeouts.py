@@ -21,7 +21,7 @@ def test_a_transaction_is_aborted_when_its_time_is_over() -> None:
     assert harness.tick(after_ms=TIMEOUT_MS - 1) == ()
     assert harness.records == []
     assert harness.tick(after_ms=1) == (("app", key),)
-    (decided,) = harness.machine.pending_markers()
+    (decided,) = harness.machine.markers.pending()
     assert (decided.state, decided.reason) == (TransactionState.PREPARE_ABORT, "TIMED_OUT")
 
 

@@ -48,7 +48,7 @@ async def test_commit_reaches_the_partitions_of_a_topic_that_is_named(cluster: C
     async with cluster.coordinator() as coordinator:
         key = await coordinator.init()
         assert await end_named(coordinator, key, BY_NAME) == key.producer_epoch + 1
-        await until(lambda: coordinator.machine.is_complete(key))
+        await until(lambda: coordinator.machine.markers.is_complete(key))
     assert cluster.broker_0.told == [f"{key.producer_epoch} commit {A0.topic_id}/0"]
     assert cluster.broker_1.told == [f"{key.producer_epoch} commit {A1.topic_id}/1"]
     assert len(cluster.groups.told) == 1

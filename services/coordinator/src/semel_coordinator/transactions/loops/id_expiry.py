@@ -38,13 +38,13 @@ async def expire_idle(runner: Runs, machine: TransactionsMachine, clock: Clock) 
     """
     now_ms = clock.now_ms()
     jumps = clock.jumps
-    producer_ids = await runner.run(machine.upkeep.producer_ids)
+    producer_ids = await runner.run(machine.expiry.producer_ids)
     for start in range(0, len(producer_ids), _PIECE):
         if clock.jumps != jumps:
             return
         await _expire(runner, machine, producer_ids[start : start + _PIECE], now_ms)
         await asyncio.sleep(0)
-    names = await runner.run(machine.upkeep.joint_ids)
+    names = await runner.run(machine.expiry.joint_ids)
     for start in range(0, len(names), _JOINT_PIECE):
         if clock.jumps != jumps:
             return
@@ -55,7 +55,7 @@ async def expire_idle(runner: Runs, machine: TransactionsMachine, clock: Clock) 
 async def _expire(
     runner: Runs, machine: TransactionsMachine, producer_ids: Sequence[int], now_ms: int
 ) -> None:
-    decide = partial(machine.upkeep.expire_transactional_ids, producer_ids, now_ms=now_ms)
+    decide = partial(machine.expiry.expire_transactional_ids, producer_ids, now_ms=now_ms)
     for transactional_id in await runner.run(decide, privileged=True):
         log.info("transactional id expired", transactional_id=transactional_id)
 
@@ -63,6 +63,6 @@ async def _expire(
 async def _expire_joint(
     runner: Runs, machine: TransactionsMachine, names: Sequence[str], now_ms: int
 ) -> None:
-    decide = partial(machine.upkeep.expire_joint_ids, names, now_ms=now_ms)
+    decide = partial(machine.expiry.expire_joint_ids, names, now_ms=now_ms)
     for transactional_id in await runner.run(decide, privileged=True):
         log.info("id of joint transactions expired", transactional_id=transactional_id)

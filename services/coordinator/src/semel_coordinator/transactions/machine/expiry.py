@@ -31,8 +31,12 @@ from semel_coordinator.transactions.machine.joint.joint_state import Joint
 from semel_coordinator.transactions.machine.ownership import Ownership
 from semel_coordinator.transactions.machine.state.entities import Producer
 from semel_coordinator.transactions.machine.state.limits import TransactionLimits
-from semel_coordinator.transactions.machine.state.records import TransactionalIdExpired
+from semel_coordinator.transactions.machine.state.records import (
+    TransactionalIdExpired,
+    TransactionsRecord,
+)
 from semel_coordinator.transactions.machine.state.transactions_state import TransactionsState
+from semel_runtime.machine import Result
 
 _WRITERS_MAX = 1_000
 """Producers of one id of joint transactions that are forgotten at once."""
@@ -54,7 +58,54 @@ class FenceAnswer(Struct, frozen=True, kw_only=True):
     """Why to ask again."""
 
 
-def expired(
+class IdExpiry:
+    """A part of the transactions' machine, over its state."""
+
+    def __init__(
+        self, state: TransactionsState, limits: TransactionLimits, ownership: Ownership
+    ) -> None:
+        """Decide on the state as it is at each call."""
+        self._state = state
+        self._limits = limits
+        self._ownership = ownership
+
+    def producer_ids(self) -> Result[Sequence[int], TransactionsRecord]:
+        """Return the producers to be given to `expire_transactional_ids`, in pieces."""
+        return Result(list(self._state.producers))
+
+    def expire_transactional_ids(
+        self, producer_ids: Iterable[int], *, now_ms: int
+    ) -> Result[tuple[str, ...], TransactionsRecord]:
+        """Forget those of the producers whose transactional ids are idle; answer the ids."""
+        served = filter(self._ownership.serves, producer_ids)
+        records = tuple(_expired(self._state, self._limits, served, now_ms=now_ms))
+        return Result(tuple(record.transactional_id for record in records), records)
+
+    def joint_ids(self) -> Result[Sequence[str], TransactionsRecord]:
+        """Return the ids of joint transactions to be given to `expire_joint_ids`, in pieces."""
+        return Result(list(self._state.joints.by_id))
+
+    def expire_joint_ids(
+        self, names: Iterable[str], *, now_ms: int
+    ) -> Result[tuple[str, ...], TransactionsRecord]:
+        """Forget idle producers of those ids, as many as one step may; answer the ids forgotten."""
+        served = filter(self._ownership.serves_id, names)
+        records = tuple(_joints_expired(self._state, self._limits, served, now_ms=now_ms))
+        gone = (record.transactional_id for record in records if isinstance(record, JointIdExpired))
+        return Result(tuple(gone), records)
+
+    def inquire_fences(
+        self, inquiries: Sequence[FenceInquiry]
+    ) -> Result[tuple[FenceAnswer, ...], TransactionsRecord]:
+        """Tell participants which producers they may forget.
+
+        Through a commit: a deposed owner may not know of a decision.
+        """
+        answers = (_answer_fence(self._state, self._ownership, inquiry) for inquiry in inquiries)
+        return Result(tuple(answers), verify=True)
+
+
+def _expired(
     state: TransactionsState,
     limits: TransactionLimits,
     producer_ids: Iterable[int],
@@ -88,7 +139,7 @@ def _is_idle(
     return not is_open and not state.incomplete_count(producer_id)
 
 
-def joints_expired(
+def _joints_expired(
     state: TransactionsState, limits: TransactionLimits, names: Iterable[str], *, now_ms: int
 ) -> Iterator[JointPoolShrunk | JointIdExpired]:
     """Yield what is forgotten of those ids of joint transactions that are still there."""
@@ -119,13 +170,6 @@ def _is_joint_id_expired(limits: TransactionLimits, joint: Joint, now_ms: int) -
     is_needless = known.one_shot or known.committed_version == NO_VERSION
     idle_ms = now_ms - known.last_update_ms
     return not joint.is_open and is_needless and idle_ms >= limits.transactional_id_expiration_ms
-
-
-def answer_fences(
-    state: TransactionsState, ownership: Ownership, inquiries: Sequence[FenceInquiry]
-) -> tuple[FenceAnswer, ...]:
-    """Answer each inquiry."""
-    return tuple(_answer_fence(state, ownership, inquiry) for inquiry in inquiries)
 
 
 def _answer_fence(

@@ -7,12 +7,15 @@ A joint transaction ends as a whole: who aborts that of one writer aborts its ve
 fenced by operators, because runs fence one another, and no operator knows which is the next one.
 """
 
+from collections.abc import Callable
+
 from msgspec import Struct
 
 from semel_common.errors import (
     InvalidProducerIdMappingError,
     InvalidRequestError,
     InvalidTxnStateError,
+    TransactionalIdNotFoundError,
 )
 from semel_coordinator.transactions.machine.decisions import aborted
 from semel_coordinator.transactions.machine.init_producer_id import InitProducerId, next_init
@@ -22,6 +25,7 @@ from semel_coordinator.transactions.machine.joint.decisions import (
     writers_aborted,
 )
 from semel_coordinator.transactions.machine.joint.joint_state import Joint
+from semel_coordinator.transactions.machine.ownership import Ownership
 from semel_coordinator.transactions.machine.state.entities import (
     Producer,
     TransactionalId,
@@ -49,7 +53,52 @@ class OperatorFence(Struct, frozen=True, kw_only=True):
     participants: int = 0
 
 
-def abort_transaction(
+class OperatorDecisions:
+    """A part of the transactions' machine, over its state."""
+
+    def __init__(
+        self,
+        state: TransactionsState,
+        ownership: Ownership,
+        find_producer: Callable[[str, int], Producer],
+    ) -> None:
+        """Decide on the state as it is at each call."""
+        self._state = state
+        self._ownership = ownership
+        self._find_producer = find_producer
+
+    def abort_transaction(
+        self, transactional_id: str, key: TransactionKey, *, dry_run: bool, now_ms: int
+    ) -> Result[OperatorAbort, TransactionsRecord]:
+        """Abort a transaction in its producer's place. Idempotent."""
+        joint = self._state.joints.by_id.get(transactional_id)
+        if joint is not None:
+            self._ownership.partition_for(transactional_id)
+            decided = _abort_version(self._state, joint, key, now_ms=now_ms)
+        else:
+            producer = self._find_producer(transactional_id, key.producer_id)
+            decided = _abort_epoch(self._state, producer, key.producer_epoch, now_ms=now_ms)
+        return Result(decided.response) if dry_run else decided
+
+    def fence_producer(
+        self, transactional_id: str, instance_id: str, *, dry_run: bool, now_ms: int
+    ) -> Result[OperatorFence, TransactionsRecord]:
+        """Take a transactional id from its producer. Idempotent."""
+        self._ownership.partition_for(transactional_id)
+        if transactional_id in self._state.joints.by_id:
+            raise InvalidRequestError(
+                f"{transactional_id!r} is an id of joint transactions: a new run fences those"
+                " before it; abort the transaction of any writer to end the open version",
+                field="transactional_id",
+            )
+        known = self._state.transactional_ids.get(transactional_id)
+        if known is None:
+            raise TransactionalIdNotFoundError(f"no transactional id {transactional_id!r}")
+        decided = _fence(self._state, known, instance_id, now_ms=now_ms)
+        return Result(decided.response) if dry_run else decided
+
+
+def _abort_epoch(
     state: TransactionsState, producer: Producer, producer_epoch: int, *, now_ms: int
 ) -> Result[OperatorAbort, TransactionsRecord]:
     """Abort the current epoch; its producer is told so, and goes on with the next one.
@@ -85,12 +134,12 @@ def abort_transaction(
     )
 
 
-def abort_version(
+def _abort_version(
     state: TransactionsState, joint: Joint, key: TransactionKey, *, now_ms: int
 ) -> Result[OperatorAbort, TransactionsRecord]:
     """Abort the open version of which this is a writer's transaction.
 
-    Of a transaction that is no live writer's, do as `abort_transaction`. Also raises
+    Of a transaction that is no live writer's, do as `_abort_epoch`. Also raises
     InvalidProducerIdMappingError.
     """
     if key.producer_id not in joint.pool:
@@ -99,14 +148,14 @@ def abort_version(
         )
     if not is_live(state, joint, key):
         producer = state.producers[key.producer_id]
-        return abort_transaction(state, producer, key.producer_epoch, now_ms=now_ms)
+        return _abort_epoch(state, producer, key.producer_epoch, now_ms=now_ms)
     count = size_of(state, joint).participants
     records = writers_aborted(state, joint, reason=AbortReason.OPERATOR, now_ms=now_ms)
     ended = joint.known.ended(None, now_ms=now_ms)
     return Result(OperatorAbort(participants=count), (*records, ended))
 
 
-def fence_producer(
+def _fence(
     state: TransactionsState, known: TransactionalId, instance_id: str, *, now_ms: int
 ) -> Result[OperatorFence, TransactionsRecord]:
     """Take the transactional id, as a new producer instance does that never writes.

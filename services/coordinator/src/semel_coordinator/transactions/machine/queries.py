@@ -4,12 +4,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from semel_common.errors import SemelError, TransactionalIdNotFoundError
+from semel_common.errors import NotCoordinatorError, SemelError, TransactionalIdNotFoundError
+from semel_coordinator.transactions.machine.gauges import Standing, standing
 from semel_coordinator.transactions.machine.joint.joint_entities import (
     JointDescription,
     JointWriter,
 )
 from semel_coordinator.transactions.machine.joint.joint_state import Joint
+from semel_coordinator.transactions.machine.ownership import Ownership
 from semel_coordinator.transactions.machine.state.entities import (
     NOBODY,
     DecidedTransaction,
@@ -20,8 +22,10 @@ from semel_coordinator.transactions.machine.state.entities import (
     TransactionKey,
     in_order,
 )
+from semel_coordinator.transactions.machine.state.records import TransactionsRecord
 from semel_coordinator.transactions.machine.state.transactions_state import TransactionsState
 from semel_coordinator.transactions.machine.state.transitions import AbortReason, TransactionState
+from semel_runtime.machine import Result
 
 
 class TransactionDescription(Struct, frozen=True, kw_only=True):
@@ -86,7 +90,44 @@ class ListFilter(Struct, frozen=True, kw_only=True):
     """True for transactional ids that are wanted; None: all."""
 
 
-def described(state: TransactionsState, transactional_id: str) -> TransactionalIdDescription:
+class TransactionQueries:
+    """A part of the transactions' machine, over its state."""
+
+    def __init__(self, state: TransactionsState, ownership: Ownership) -> None:
+        """Answer for the state as it is at each call."""
+        self._state = state
+        self._ownership = ownership
+
+    def standing(self, *, now_ms: int) -> Standing:
+        """Return how transactions stand now, durable or not: for people, not for clients."""
+        return standing(self._state, self._ownership, now_ms=now_ms)
+
+    def describe_transactions(
+        self, transactional_ids: Iterable[str]
+    ) -> Result[tuple[TransactionalIdDescription, ...], TransactionsRecord]:
+        """Describe transactional ids; of each that cannot be described, say why."""
+        return Result(tuple(self._describe(name) for name in transactional_ids))
+
+    def list_candidates(self, wanted: ListFilter) -> Result[Sequence[str], TransactionsRecord]:
+        """Return the transactional ids to be given to `list_transactions`, in pieces."""
+        return Result(_candidates(self._state, wanted))
+
+    def list_transactions(
+        self, names: Iterable[str], wanted: ListFilter, *, now_ms: int
+    ) -> Result[list[TransactionListing], TransactionsRecord]:
+        """List those of the transactional ids that the filter wants."""
+        served = filter(self._ownership.serves_id, names)
+        return Result(_listed(self._state, served, wanted, now_ms=now_ms))
+
+    def _describe(self, transactional_id: str) -> TransactionalIdDescription:
+        try:
+            self._ownership.partition_for(transactional_id)
+        except NotCoordinatorError as error:
+            return TransactionalIdDescription(transactional_id=transactional_id, error=error)
+        return _described(self._state, transactional_id)
+
+
+def _described(state: TransactionsState, transactional_id: str) -> TransactionalIdDescription:
     """Describe a transactional id of this instance."""
     joint = state.joints.by_id.get(transactional_id)
     if joint is not None:
@@ -111,7 +152,7 @@ def described(state: TransactionsState, transactional_id: str) -> TransactionalI
     )
 
 
-def candidates(state: TransactionsState, wanted: ListFilter) -> Sequence[str]:
+def _candidates(state: TransactionsState, wanted: ListFilter) -> Sequence[str]:
     """Return the transactional ids that a list may name: no more than the filter forces."""
     if wanted.producer_ids:
         return _names_of(state, sorted(wanted.producer_ids))
@@ -132,7 +173,7 @@ def _names_of(state: TransactionsState, producer_ids: Iterable[int]) -> list[str
     )
 
 
-def listed(
+def _listed(
     state: TransactionsState, names: Iterable[str], wanted: ListFilter, *, now_ms: int
 ) -> list[TransactionListing]:
     """List those of the transactional ids that the filter wants, in the order given."""

@@ -11,8 +11,9 @@ one is acknowledged and only the outcome is remembered:
                  └───────────────→ PREPARE_ABORT  → COMPLETE_ABORT
 
 Handlers bear the RPCs' names. They raise, or return a response with records; only replay changes
-the state. Markers are no effect of a handler but a query, `pending_markers`: after a restart they
-resume by themselves.
+the state. Markers are no effect of a handler but a query, `markers.pending`: after a restart they
+resume by themselves. Markers, queries, expiry, operators, moves and joint transactions have parts
+of their own, over the same state.
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,7 +32,7 @@ from semel_coordinator.transactions.machine.end_txn import (
     refused,
     row_of,
 )
-from semel_coordinator.transactions.machine.gauges import Standing, standing
+from semel_coordinator.transactions.machine.expiry import IdExpiry
 from semel_coordinator.transactions.machine.init_producer_id import (
     InitProducerId,
     check_timeout,
@@ -43,30 +44,23 @@ from semel_coordinator.transactions.machine.inquiry import Inquirer, Inquiry, In
 from semel_coordinator.transactions.machine.joint.decisions import live_writer
 from semel_coordinator.transactions.machine.joint.joint_machine import JointTransactions
 from semel_coordinator.transactions.machine.moves import TransactionLogMoves
-from semel_coordinator.transactions.machine.operator_handlers import Upkeep
+from semel_coordinator.transactions.machine.operator_decisions import OperatorDecisions
 from semel_coordinator.transactions.machine.outcome import (
     OutcomeAnswer,
     TransactionName,
     find_outcome,
 )
 from semel_coordinator.transactions.machine.ownership import Ownership
+from semel_coordinator.transactions.machine.pending_markers import PendingMarkers
 from semel_coordinator.transactions.machine.prepared import (
     complete,
     completion_records,
     prepare,
 )
-from semel_coordinator.transactions.machine.queries import (
-    ListFilter,
-    TransactionalIdDescription,
-    TransactionListing,
-    candidates,
-    described,
-    listed,
-)
+from semel_coordinator.transactions.machine.queries import TransactionQueries
 from semel_coordinator.transactions.machine.recovery import raised
 from semel_coordinator.transactions.machine.registration import added, check_current
 from semel_coordinator.transactions.machine.state.entities import (
-    DecidedTransaction,
     ParticipantSet,
     PreparedTransaction,
     Producer,
@@ -75,11 +69,10 @@ from semel_coordinator.transactions.machine.state.entities import (
 from semel_coordinator.transactions.machine.state.limits import TransactionLimits
 from semel_coordinator.transactions.machine.state.records import (
     CoordinatorEpoch,
-    TransactionCompleted,
     TransactionsRecord,
 )
 from semel_coordinator.transactions.machine.state.transactions_state import TransactionsState
-from semel_coordinator.transactions.machine.state.transitions import COMPLETED, AbortReason
+from semel_coordinator.transactions.machine.state.transitions import AbortReason
 from semel_coordinator.transactions.machine.timeouts import TimedOut, time_out
 from semel_runtime.cluster.metadata_copy import ClusterCopy
 from semel_runtime.cluster.metadata_image import ClusterImage
@@ -97,7 +90,10 @@ class TransactionsMachine:
         self._state = TransactionsState(cluster)
         self._ownership = Ownership(self._state, instance_id=instance_id, cluster=cluster)
         self.moves = TransactionLogMoves(self._state, instance_id=instance_id, cluster=cluster)
-        self.upkeep = Upkeep(self._state, limits, self._ownership, self._producer)
+        self.markers = PendingMarkers(self._state, self._ownership)
+        self.queries = TransactionQueries(self._state, self._ownership)
+        self.expiry = IdExpiry(self._state, limits, self._ownership)
+        self.operators = OperatorDecisions(self._state, self._ownership, self._producer)
         self.joint = JointTransactions(self._state, limits, self._ownership)
 
     def replay(self, offset: int, record: TransactionsRecord) -> None:
@@ -337,87 +333,16 @@ class TransactionsMachine:
         """Tell how a transaction ended; see outcome.py."""
         return find_outcome(self._state, self._ownership, name, now_ms=now_ms)
 
-    def complete_txn(self, keys: Sequence[TransactionKey]) -> Result[None, TransactionsRecord]:
-        """Note that all markers of these transactions are acknowledged. Idempotent.
-
-        Handed-over transactions are left out: their new server asks once more, and notes it.
-        """
-        decided = self._state.decided
-        records = [
-            TransactionCompleted(
-                producer_id=key.producer_id,
-                producer_epoch=key.producer_epoch,
-                state=COMPLETED[decided[key].state],
-            )
-            for key in dict.fromkeys(keys)
-            if key in decided and self._ownership.serves(key.producer_id)
-        ]
-        return Result(None, records)
-
     def tick(self, now_ms: int) -> Result[tuple[TimedOut, ...], TransactionsRecord]:
         """Abort what is timed out, up to a limit; answer what it was. See timeouts.py."""
         return time_out(self._state, self._limits, self._ownership, now_ms=now_ms)
 
-    # -- questions -----------------------------------------------------------------------------
-
-    def serving(self) -> dict[int, int]:
-        """Return the coordinator epochs of the partitions that are served here."""
-        epochs = self._state.coordinator_epochs
-        return {
-            partition: epochs[partition]
-            for partition in self._ownership.partitions()
-            if partition in epochs
-        }
-
-    def pending_markers(self) -> list[DecidedTransaction]:
-        """Return the transactions whose markers are not all written, as they were decided."""
-        decided = self._state.decided.values()
-        return [each for each in decided if self._ownership.serves(each.producer_id)]
-
-    def coordinator_epoch(self, partition: int) -> int:
-        """Return the coordinator epoch of an owned transaction-log partition."""
-        return self._state.coordinator_epochs[partition]
+    # -- producers that are known --------------------------------------------------------------
 
     def current_epoch(self, producer_id: int) -> int | None:
         """Return a producer's current epoch; None if it is unknown or has no transactions."""
         producer = self._state.producers.get(producer_id)
         return None if producer is None else producer.producer_epoch
-
-    def is_complete(self, key: TransactionKey) -> bool:
-        """Whether a transaction waits for no marker. Raises NotCoordinatorError."""
-        self._ownership.check_producer_id(key.producer_id)
-        return key not in self._state.decided
-
-    def is_complete_below(self, producer_id: int, producer_epoch: int) -> bool:
-        """Whether no transaction of a producer before an epoch waits for a marker.
-
-        Raises NotCoordinatorError.
-        """
-        self._ownership.check_producer_id(producer_id)
-        return self._state.is_complete_below(producer_id, producer_epoch)
-
-    def standing(self, *, now_ms: int) -> Standing:
-        """Return how transactions stand now, durable or not: for people, not for clients."""
-        return standing(self._state, self._ownership, now_ms=now_ms)
-
-    def describe_transactions(
-        self, transactional_ids: Iterable[str]
-    ) -> Result[tuple[TransactionalIdDescription, ...], TransactionsRecord]:
-        """Describe transactional ids; of each that cannot be described, say why."""
-        return Result(tuple(self._describe(each) for each in transactional_ids))
-
-    def list_candidates(self, wanted: ListFilter) -> Result[Sequence[str], TransactionsRecord]:
-        """Return the transactional ids to be given to `list_transactions`, in pieces."""
-        return Result(candidates(self._state, wanted))
-
-    def list_transactions(
-        self, names: Iterable[str], wanted: ListFilter, *, now_ms: int
-    ) -> Result[list[TransactionListing], TransactionsRecord]:
-        """List those of the transactional ids that the filter wants."""
-        served = filter(self._ownership.serves_id, names)
-        return Result(listed(self._state, served, wanted, now_ms=now_ms))
-
-    # -- helpers -------------------------------------------------------------------------------
 
     def _producer(self, transactional_id: str, producer_id: int) -> Producer:
         """Find the producer of a transactional id that is served here."""
@@ -439,10 +364,3 @@ class TransactionsMachine:
                 " and EndJointTxn ends their transactions",
                 field="transactional_id",
             )
-
-    def _describe(self, transactional_id: str) -> TransactionalIdDescription:
-        try:
-            self._ownership.partition_for(transactional_id)
-        except NotCoordinatorError as error:
-            return TransactionalIdDescription(transactional_id=transactional_id, error=error)
-        return described(self._state, transactional_id)

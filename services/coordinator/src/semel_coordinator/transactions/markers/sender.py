@@ -143,9 +143,9 @@ class MarkerSender:
 
     def _begin(self) -> Result[list[DecidedTransaction], TransactionsRecord]:
         """Return the pending transactions. Later decisions come by the journal."""
-        self._serving = self._machine.serving()
+        self._serving = self._machine.markers.serving()
         self._resuming.clear()
-        return Result(self._machine.pending_markers())
+        return Result(self._machine.markers.pending())
 
     def _on_durable(self, records: Sequence[object]) -> None:
         for record in records:
@@ -176,7 +176,7 @@ class MarkerSender:
             self._group.create_task(self._resume(served.partition), name=name)
 
     async def _resume(self, partition: int) -> None:
-        for decided in await self._runner.run(lambda: Result(self._machine.pending_markers())):
+        for decided in await self._runner.run(lambda: Result(self._machine.markers.pending())):
             if transaction_log_partition_of(decided.producer_id) == partition:
                 self._decided(decided)
 
@@ -255,7 +255,7 @@ class MarkerSender:
 
     async def _complete_txn(self, keys: Sequence[TransactionKey]) -> None:
         """Note it: at once if a call waits; otherwise a restart would only send markers again."""
-        complete = partial(self._machine.complete_txn, keys)
+        complete = partial(self._machine.markers.complete_txn, keys)
         if self._any_awaited(keys):
             await self._runner.run(complete, privileged=True)
         else:

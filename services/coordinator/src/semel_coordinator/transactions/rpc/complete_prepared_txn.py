@@ -57,6 +57,6 @@ class PreparedCompleter:
         if wait == wire.WAIT_FOR_COMPLETE:
             facts = {"outcome": outcome.value}
             await wait_for_markers(
-                parts, lambda: parts.machine.is_complete(key), key.producer_id, call, facts
+                parts, lambda: parts.machine.markers.is_complete(key), key.producer_id, call, facts
             )
         return wire.CompletePreparedTxnResponse()

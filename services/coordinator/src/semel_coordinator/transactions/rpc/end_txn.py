@@ -47,7 +47,7 @@ class TransactionEnder:
             outcome = Outcome.COMMITTED if commit else Outcome.ABORTED
             facts = {"outcome": outcome.value, "next_epoch": next_key.producer_epoch}
             await wait_for_markers(
-                parts, lambda: machine.is_complete(key), key.producer_id, call, facts
+                parts, lambda: machine.markers.is_complete(key), key.producer_id, call, facts
             )
         return wire.EndTxnResponse(
             producer_id=next_key.producer_id, producer_epoch=next_key.producer_epoch

@@ -36,7 +36,7 @@ class ProducerIdGiver:
         key = await parts.runner.run(lambda: machine.init_producer_id(init, now_ms=now_ms))
         if wait != wire.WAIT_FOR_DECIDED:
             await wait_for_markers(
-                parts, lambda: machine.is_complete_below(*key), key.producer_id, call, {}
+                parts, lambda: machine.markers.is_complete_below(*key), key.producer_id, call, {}
             )
         expiration_ms = parts.limits.transactional_id_expiration_ms
         if not request.keep_prepared:

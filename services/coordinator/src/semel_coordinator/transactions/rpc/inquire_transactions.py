@@ -58,7 +58,7 @@ class TransactionInquirer:
             response.answers.append(_answer(answer))
         if request.fences:
             fences = _fence_inquiries(request, parts.limits)
-            for found in await parts.runner.run(lambda: machine.upkeep.inquire_fences(fences)):
+            for found in await parts.runner.run(lambda: machine.expiry.inquire_fences(fences)):
                 response.fences.append(_fence_answer(found))
         return response
 

@@ -77,7 +77,7 @@ class JointEnder:
                 continue  # It has moved away: the next question about it is refused.
             await wait_for_markers(
                 self.parts,
-                lambda: machine.is_complete_below(producer_id, epoch),  # noqa: B023 - awaited here
+                lambda: machine.markers.is_complete_below(producer_id, epoch),  # noqa: B023 - awaited here
                 producer_id,
                 call,
                 facts,

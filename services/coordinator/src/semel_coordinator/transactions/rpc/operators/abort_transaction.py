@@ -30,7 +30,7 @@ class TransactionAborter:
         check_operator(request.operator, dry_run=request.dry_run)
         now_ms = parts.clock.now_ms()
         done = await parts.runner.run(
-            lambda: parts.machine.upkeep.abort_transaction(
+            lambda: parts.machine.operators.abort_transaction(
                 transactional_id, key, dry_run=request.dry_run, now_ms=now_ms
             )
         )

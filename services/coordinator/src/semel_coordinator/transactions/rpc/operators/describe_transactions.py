@@ -42,7 +42,7 @@ class TransactionDescriber:
         parts.claim.check()
         response = wire.DescribeTransactionsResponse()
         for name in _names(request, parts.limits):
-            describe = partial(parts.machine.describe_transactions, (name,))
+            describe = partial(parts.machine.queries.describe_transactions, (name,))
             (found,) = await parts.runner.run(describe)
             entry = _description(found, parts.markers.missing)
             if not page.takes(entry):

@@ -30,7 +30,7 @@ class ProducerFencer:
         check_operator(request.operator, dry_run=request.dry_run)
         now_ms = parts.clock.now_ms()
         done = await parts.runner.run(
-            lambda: parts.machine.upkeep.fence_producer(
+            lambda: parts.machine.operators.fence_producer(
                 transactional_id, instance_id, dry_run=request.dry_run, now_ms=now_ms
             )
         )

@@ -35,7 +35,7 @@ class TransactionLister:
         parts.claim.check()
         wanted = _filter(request)
         page, token = Page(request.limit), check_token(request.page_token)
-        candidates = await parts.runner.run(lambda: parts.machine.list_candidates(wanted))
+        candidates = await parts.runner.run(lambda: parts.machine.queries.list_candidates(wanted))
         names = await names_after(candidates, token)
         size = _PIECE if wanted.matches is None else _PIECE_WITH_PATTERN
         response = wire.ListTransactionsResponse()
@@ -54,7 +54,7 @@ class TransactionLister:
     async def _list(self, names: Sequence[str], wanted: ListFilter) -> list[TransactionListing]:
         now_ms = self.parts.clock.now_ms()
         return await self.parts.runner.run(
-            lambda: self.parts.machine.list_transactions(names, wanted, now_ms=now_ms)
+            lambda: self.parts.machine.queries.list_transactions(names, wanted, now_ms=now_ms)
         )
 
 
