@@ -16,7 +16,7 @@ pytestmark = pytest.mark.timeout(300)
 NOUNLESS = {
     "sdk": 1,
     "libs": 6,
-    "services": 2,
+    "services": 1,
     "cli": 0,
     "pipeline": 0,
     "tests": 11,

@@ -280,7 +280,7 @@ def test_a_template_that_is_no_literal_is_found(code: str) -> None:
 # (Spark looks at the class of whatever a data source returns). Senders share their calls: ADR 0089.
 BASES = re.compile(
     r"(.*\.)?((Buffered)?Protocol|Generic|NamedTuple|Struct|TypedDict|(Str|Int)?(Enum|Flag)|BaseModel|(Base|Service|Participant)Settings"
-    r"|BaseEventLoop|ABC|(Transaction)?Sends|.*(Error|Exception|Servicer|Interceptor|Handler|Formatter)|TyperGroup"
+    r"|BaseEventLoop|ABC|(Record|Transaction)?Sends|.*(Error|Exception|Servicer|Interceptor|Handler|Formatter)|TyperGroup"
     r"|DataSource\w*|WriterCommitMessage|InputPartition|SupportsTriggerAvailableNow|Collector|Resource"
     r"|(?<=sqlite3\.)Connection|(?<=io\.)FileIO)"
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import aiosemel
-from aiosemel._producer.sends import Sends
+from aiosemel._producer.sends import RecordSends
 
 
 class ApiPage(NamedTuple):
@@ -104,7 +104,7 @@ def _lines(page: ApiPage) -> Iterator[str]:
 
 
 def _sends(public: object) -> bool:
-    return isinstance(public, type) and issubclass(public, Sends)
+    return isinstance(public, type) and issubclass(public, RecordSends)
 
 
 def _check_names() -> None:

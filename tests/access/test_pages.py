@@ -11,7 +11,7 @@ from semel.coordinator.v1 import acls_pb2 as acls
 from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel.group.v1 import group_pb2 as group
 from semel_common.wire import methods
-from semel_coordinator.transactions.machine import TransactionsMachine
+from semel_coordinator.transactions.machine.queries import TransactionQueries
 from semel_group.machine.groups import Groups
 from semel_runtime.access.rpc_permissions import NEEDS
 from semel_runtime.authentication.principal import Principal
@@ -123,7 +123,7 @@ async def test_a_caller_that_may_see_nothing_costs_no_work(monkeypatch: pytest.M
             raise AssertionError
 
         monkeypatch.setattr(Groups, "list_candidates", worked)
-        monkeypatch.setattr(TransactionsMachine, "list_candidates", worked)
+        monkeypatch.setattr(TransactionQueries, "list_candidates", worked)
         listed = await cluster.ask(
             ALICE, GROUP_COORDINATOR, methods.LIST_GROUPS, group.ListGroupsRequest()
         )

@@ -25,5 +25,5 @@ def test_every_sender_of_a_transaction_commits_offsets(sender: type[TransactionS
 
 
 def test_no_send_is_missing_here() -> None:
-    public = {name for name in vars(Sends) if not name.startswith("_")}
+    public = {name for name in dir(Sends) if not name.startswith("_")}
     assert public == set(SENDS)

@@ -31,7 +31,7 @@ from semel_coordinator.transactions.rpc.init_producer_id import ProducerIdGiver
 from semel_coordinator.transactions.rpc.participant_messages import write_participants
 from semel_coordinator.transactions.rpc.participant_names import TopicNames
 from semel_coordinator.transactions.rpc.service_parts import ServiceParts
-from semel_coordinator.transactions.rpc.transaction_service import bind
+from semel_coordinator.transactions.rpc.transaction_service import TransactionService
 from semel_runtime.authentication.principal import Origin
 from semel_runtime.cluster.metadata_copy import ClusterCopy
 from semel_runtime.runner import Runner
@@ -166,7 +166,7 @@ class Coordinator:
         """Return the handlers of all RPCs."""
         handlers = Handlers()
         giver = TransactionsGiver(self.runner, self.machine, claim_epoch=1)
-        bind(handlers, self.parts, giver)
+        TransactionService(self.parts, giver).register(handlers)
         return handlers
 
     async def ask(self, request: Message, call: Call = CALL) -> Message:

@@ -164,9 +164,9 @@ def test_a_committer_has_both_member_id_and_epoch_or_none(member_id: str, epoch:
 
 def test_committers_are_members_or_nobody() -> None:
     member = wire.CommitOffsetsRequest(group_id="g", member_id="a", member_epoch=2)
-    nobody = wire.CommitOffsetsRequest(group_id="g", member_epoch=-1)
+    without_member = wire.CommitOffsetsRequest(group_id="g", member_epoch=-1)
     assert committer(member) == Committer(group_id="g", member_id="a", member_epoch=2)
-    assert committer(nobody) == Committer(group_id="g")
+    assert committer(without_member) == Committer(group_id="g")
 
 
 def test_readers_without_a_member_id_are_nobody() -> None:

@@ -24,7 +24,63 @@ from aiosemel.types.offsets import ConsumerGroupMetadata, OffsetAndMetadata, Par
 from aiosemel.types.producer_record import ProducerRecord
 
 
-class Sends(ABC):
+class RecordSends(ABC):
+    """Sends records one by one."""
+
+    @abstractmethod
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        partition: int | None = None,
+        headers: Headers = (),
+        timestamp_ms: int | None = None,
+    ) -> Delivery:
+        """Take a record, and send it soon; await the returned delivery to know its offset."""
+
+    async def send_all(self, records: Iterable[ProducerRecord]) -> None:
+        """Take records one after the other, as ``send``."""
+        for record in records:
+            await self.send(
+                record.topic,
+                record.value,
+                key=record.key,
+                partition=record.partition,
+                headers=record.headers,
+                timestamp_ms=record.timestamp_ms,
+            )
+
+    async def send_and_wait(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        partition: int | None = None,
+        headers: Headers = (),
+        timestamp_ms: int | None = None,
+    ) -> RecordMetadata:
+        """Send a record, and wait until it is stored, up to ``delivery_timeout_ms``.
+
+        In a transaction, a stored record is not yet visible. Raises as ``send``, and the error that
+        ended the record. After RequestTimedOutError, and after a cancelled call, the record may be
+        stored.
+        """
+        return await (
+            await self.send(
+                topic,
+                value,
+                key=key,
+                partition=partition,
+                headers=headers,
+                timestamp_ms=timestamp_ms,
+            )
+        )
+
+
+class Sends(RecordSends):
     """Sends records; a transaction can only be aborted after a send that has failed."""
 
     def __init__(self, pipeline: Pipeline) -> None:
@@ -70,45 +126,6 @@ class Sends(ABC):
                 topic, value, key, partition, pairs, timestamp_ms, check
             )
         return sent
-
-    async def send_all(self, records: Iterable[ProducerRecord]) -> None:
-        """Take records one after the other, as ``send``."""
-        for record in records:
-            await self.send(
-                record.topic,
-                record.value,
-                key=record.key,
-                partition=record.partition,
-                headers=record.headers,
-                timestamp_ms=record.timestamp_ms,
-            )
-
-    async def send_and_wait(
-        self,
-        topic: str,
-        value: bytes | None,
-        *,
-        key: bytes | None = None,
-        partition: int | None = None,
-        headers: Headers = (),
-        timestamp_ms: int | None = None,
-    ) -> RecordMetadata:
-        """Send a record, and wait until it is stored, up to ``delivery_timeout_ms``.
-
-        In a transaction, a stored record is not yet visible. Raises as ``send``, and the error that
-        ended the record. After RequestTimedOutError, and after a cancelled call, the record may be
-        stored.
-        """
-        return await (
-            await self.send(
-                topic,
-                value,
-                key=key,
-                partition=partition,
-                headers=headers,
-                timestamp_ms=timestamp_ms,
-            )
-        )
 
     async def send_columns(
         self,

@@ -1,21 +1,20 @@
 """The outputs of a handler: sends within the transaction in which its inputs are consumed."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from aiosemel._producer.batching.deliveries import (
     ColumnsDelivery,
     ColumnsMetadata,
     Delivery,
-    RecordMetadata,
 )
 from aiosemel._producer.batching.record_sizes import Headers
+from aiosemel._producer.sends import RecordSends
 from aiosemel._producer.transactional_producer import TransactionalProducer
 from aiosemel.errors import IllegalStateError
 from aiosemel.types.encoded_column import EncodedColumn
-from aiosemel.types.producer_record import ProducerRecord
 
 
-class Outputs:
+class Outputs(RecordSends):
     """The open transaction, as a handler sees it.
 
     Its sends are those of ``TransactionalProducer``. Once the handler has returned, they raise
@@ -51,40 +50,6 @@ class Outputs:
         )
         self.count += 1
         return delivery
-
-    async def send_all(self, records: Iterable[ProducerRecord]) -> None:
-        """Send records one after the other, as ``send``."""
-        for record in records:
-            await self.send(
-                record.topic,
-                record.value,
-                key=record.key,
-                partition=record.partition,
-                headers=record.headers,
-                timestamp_ms=record.timestamp_ms,
-            )
-
-    async def send_and_wait(
-        self,
-        topic: str,
-        value: bytes | None,
-        *,
-        key: bytes | None = None,
-        partition: int | None = None,
-        headers: Headers = (),
-        timestamp_ms: int | None = None,
-    ) -> RecordMetadata:
-        """Send a record and wait until it is stored, which does not yet make it visible."""
-        return await (
-            await self.send(
-                topic,
-                value,
-                key=key,
-                partition=partition,
-                headers=headers,
-                timestamp_ms=timestamp_ms,
-            )
-        )
 
     async def send_columns(
         self,

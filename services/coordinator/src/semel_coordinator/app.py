@@ -13,7 +13,7 @@ from semel_coordinator.config import CoordinatorSettings
 from semel_coordinator.controller import CONTROLLER_ID
 from semel_coordinator.controller.loops.instance_liveness import Liveness
 from semel_coordinator.controller.loops.presence import ControllerPresence, LinkedPresence, Presence
-from semel_coordinator.controller.rpc.cluster_service import bind_questions
+from semel_coordinator.controller.rpc.cluster_service import ClusterQuestions
 from semel_coordinator.controller.rpc.forward_to_controller import CHANGING_PATHS
 from semel_coordinator.controller.rpc.metadata_reader import MetadataReader
 from semel_coordinator.controller.rpc.metadata_versions import VersionGate
@@ -27,7 +27,7 @@ from semel_coordinator.transactions.rpc.claim import Claim
 from semel_coordinator.transactions.rpc.hand_over_transactions import TransactionsGiver
 from semel_coordinator.transactions.rpc.participant_names import TopicNames
 from semel_coordinator.transactions.rpc.service_parts import ServiceParts
-from semel_coordinator.transactions.rpc.transaction_service import bind
+from semel_coordinator.transactions.rpc.transaction_service import TransactionService
 from semel_runtime.access.guard_setup import guard_of
 from semel_runtime.app import Environment, open_runner
 from semel_runtime.cluster.controller_link import Identity
@@ -108,18 +108,17 @@ class CoordinatorApp:
         giver = TransactionsGiver(
             runner, self._machine.transactions, claim_epoch=identity.claim_epoch
         )
-        bind(self.handlers, self._parts.service, giver)
+        TransactionService(self._parts.service, giver).register(self.handlers)
         runner.on_durable(self._parts.taker.on_durable)
-        bind_questions(
-            self.handlers,
-            MetadataReader(runner, self._machine.cluster),
-            self._machine.controller,
+        ClusterQuestions(
+            reader=MetadataReader(runner, self._machine.cluster),
+            controller=self._machine.controller,
             versions=self._versions,
             liveness=liveness,
             controller_mark=presence.controller_mark,
             topics_now=presence.topics,
-        )
-        presence.bind_changes(self.handlers)
+        ).register(self.handlers)
+        presence.changes.register(self.handlers)
         log.info(
             "journal loaded",
             claim_epoch=runner.claim_epoch,

@@ -105,10 +105,10 @@ class GroupTransactions:
     ) -> Result[tuple[OpenTransactionAt[GroupId], ...], Record]:
         """Return the open transactions whose coordinators are to be asked.
 
-        ``awaited`` are transactions that a call waits for: those that are still open are due.
+        A call waits for the ``awaited`` transactions: they are due as long as they are open.
         """
         due = {*self._offsets.transactions_to_inquire(now_ms)}
-        due.update(each for each in awaited if self._offsets.is_open(each))
+        due.update(open_ for open_ in awaited if self._offsets.is_open(open_))
         return Result(tuple(sorted(filter(self._is_served, due))))
 
     def open_transactions(

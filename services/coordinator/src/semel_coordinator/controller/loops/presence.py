@@ -12,7 +12,7 @@ from semel_coordinator.controller.loops.instance_liveness import Liveness
 from semel_coordinator.controller.loops.own_volume import OwnVolume
 from semel_coordinator.controller.machine import Registration
 from semel_coordinator.controller.rpc.change_parts import ChangeParts
-from semel_coordinator.controller.rpc.cluster_service import bind_changes
+from semel_coordinator.controller.rpc.cluster_service import ClusterChanges
 from semel_coordinator.controller.rpc.current_topics import OwnTopics, PassedOnTopics, TopicsNow
 from semel_coordinator.controller.rpc.forward_to_controller import PassedOnChanges
 from semel_coordinator.controller.rpc.instances.register_instance import InstanceRegistrar
@@ -29,9 +29,19 @@ from semel_runtime.server.calls import Handlers
 log = structlog.get_logger(__name__)
 
 
+class Changes(Protocol):
+    """Answers the calls that change the metadata."""
+
+    def register(self, handlers: Handlers) -> None:
+        """Add the handlers."""
+        ...
+
+
 class Presence(Protocol):
     """One instance's part in the cluster."""
 
+    changes: Changes
+    """Where changes of the metadata are made."""
     topics: TopicsNow
     """The topics as the controller knows them now."""
     ready: asyncio.Event
@@ -45,10 +55,6 @@ class Presence(Protocol):
 
     def check_may_change(self) -> None:
         """Raise CoordinatorLoadInProgressError while this instance may not change metadata."""
-        ...
-
-    def bind_changes(self, handlers: Handlers) -> None:
-        """Register a handler for each call that changes the metadata."""
         ...
 
     async def start(self) -> None:
@@ -87,13 +93,14 @@ class ControllerPresence:
             awaited=machine.controller.other_instances(),
             others_wait_ms=settings.controller_others_wait_ms,
         )
-        self._changes = ChangeParts(runner, machine.controller, environment.random)
+        parts = ChangeParts(runner, machine.controller, environment.random)
         self._registrar = InstanceRegistrar(
-            self._changes,
+            parts,
             liveness=liveness,
             own_volume=self._own_volume,
             clock=environment.clock,
         )
+        self.changes: Changes = ClusterChanges(parts, self._registrar)
         self.topics: TopicsNow = OwnTopics(runner, machine.cluster, self.check_may_change)
         self.ready = asyncio.Event()
         self.confirmed = self._own_volume.confirmed
@@ -105,10 +112,6 @@ class ControllerPresence:
     def check_may_change(self) -> None:
         """Raise CoordinatorLoadInProgressError before the other instances have registered."""
         self._own_volume.check_confirmed()
-
-    def bind_changes(self, handlers: Handlers) -> None:
-        """Make the changes here."""
-        bind_changes(handlers, self._changes, self._registrar)
 
     async def start(self) -> None:
         """Make the cluster if there is none, and register with oneself.
@@ -182,7 +185,7 @@ class LinkedPresence:
             identity, machine.cluster, self._take, settings=settings, environment=environment
         )
         listener, timeout_ms = settings.inter_broker_listener_name, settings.request_timeout_ms
-        self._changes = PassedOnChanges(
+        self.changes: Changes = PassedOnChanges(
             machine.cluster, environment.connector, listener=listener, timeout_ms=timeout_ms
         )
         self.topics: TopicsNow = PassedOnTopics(
@@ -197,10 +200,6 @@ class LinkedPresence:
 
     def check_may_change(self) -> None:
         """Do nothing: changes are passed on to the controller."""
-
-    def bind_changes(self, handlers: Handlers) -> None:
-        """Pass the changes on to the controller."""
-        self._changes.bind(handlers)
 
     async def start(self) -> None:
         """Raise InvalidConfigError if this is the controller's data folder."""

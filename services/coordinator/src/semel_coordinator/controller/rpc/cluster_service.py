@@ -5,6 +5,7 @@ pass them on (``forward_to_controller``).
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from semel_common.wire import methods
 from semel_coordinator.controller.loops.instance_liveness import Liveness
@@ -37,41 +38,60 @@ from semel_runtime.claims import JournalMark
 from semel_runtime.server.calls import Handlers
 
 
-def bind_questions(
-    handlers: Handlers,
-    reader: MetadataReader,
-    controller: ControllerMachine,
-    *,
-    versions: VersionGate,
-    liveness: Liveness,
-    controller_mark: Callable[[], JournalMark | None],
-    topics_now: TopicsNow,
-) -> None:
-    """Register the handlers of questions."""
-    teller = MetadataTeller(
-        reader, versions=versions, controller_mark=controller_mark, topics_now=topics_now
-    )
-    describer = ClusterDescriber(reader, controller, liveness)
-    handlers.add(methods.METADATA, teller.metadata)
-    handlers.add(methods.FIND_COORDINATOR, CoordinatorFinder(reader).find_coordinator)
-    handlers.add(methods.DESCRIBE_CLUSTER, describer.describe_cluster)
-    handlers.add(methods.DESCRIBE_CONFIGS, ConfigDescriber(reader).describe_configs)
-    handlers.add(methods.DESCRIBE_ACLS, AclDescriber(reader).describe_acls)
-    handlers.add(methods.DESCRIBE_CLIENT_QUOTAS, QuotaDescriber(reader).describe_client_quotas)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterQuestions:
+    """Everything that answers questions about the cluster."""
+
+    reader: MetadataReader
+    controller: ControllerMachine
+    versions: VersionGate
+    liveness: Liveness
+    controller_mark: Callable[[], JournalMark | None]
+    topics_now: TopicsNow
+
+    def register(self, handlers: Handlers) -> None:
+        """Add the handlers."""
+        reader = self.reader
+        teller = MetadataTeller(
+            reader,
+            versions=self.versions,
+            controller_mark=self.controller_mark,
+            topics_now=self.topics_now,
+        )
+        describer = ClusterDescriber(reader, self.controller, self.liveness)
+        handlers.add(methods.METADATA, teller.metadata)
+        handlers.add(methods.FIND_COORDINATOR, CoordinatorFinder(reader).find_coordinator)
+        handlers.add(methods.DESCRIBE_CLUSTER, describer.describe_cluster)
+        handlers.add(methods.DESCRIBE_CONFIGS, ConfigDescriber(reader).describe_configs)
+        handlers.add(methods.DESCRIBE_ACLS, AclDescriber(reader).describe_acls)
+        handlers.add(methods.DESCRIBE_CLIENT_QUOTAS, QuotaDescriber(reader).describe_client_quotas)
 
 
-def bind_changes(handlers: Handlers, parts: ChangeParts, registrar: InstanceRegistrar) -> None:
-    """Register the handlers of changes: this instance is the controller."""
-    reassigner, completer = Reassigner(parts), ReassignmentCompleter(parts)
-    handlers.add(methods.CREATE_TOPICS, TopicCreator(parts).create_topics)
-    handlers.add(methods.DELETE_TOPICS, TopicDeleter(parts).delete_topics)
-    handlers.add(methods.CREATE_PARTITIONS, PartitionCreator(parts).create_partitions)
-    handlers.add(methods.INCREMENTAL_ALTER_CONFIGS, ConfigAlterer(parts).incremental_alter_configs)
-    handlers.add(methods.CREATE_ACLS, AclCreator(parts).create_acls)
-    handlers.add(methods.DELETE_ACLS, AclDeleter(parts).delete_acls)
-    handlers.add(methods.ALTER_CLIENT_QUOTAS, QuotaAlterer(parts).alter_client_quotas)
-    handlers.add(methods.REGISTER_INSTANCE, registrar.register_instance)
-    handlers.add(methods.ALTER_PARTITION_REASSIGNMENTS, reassigner.alter_partition_reassignments)
-    handlers.add(methods.REBALANCE_PARTITIONS, Rebalancer(parts).rebalance_partitions)
-    handlers.add(methods.DECOMMISSION_INSTANCE, Decommissioner(parts).decommission_instance)
-    handlers.add(methods.COMPLETE_PARTITION_REASSIGNMENT, completer.complete_partition_reassignment)
+@dataclass(frozen=True, slots=True)
+class ClusterChanges:
+    """Everything that changes the cluster: this instance is the controller."""
+
+    parts: ChangeParts
+    registrar: InstanceRegistrar
+
+    def register(self, handlers: Handlers) -> None:
+        """Add the handlers."""
+        parts = self.parts
+        reassigner, completer = Reassigner(parts), ReassignmentCompleter(parts)
+        alterer = ConfigAlterer(parts)
+        handlers.add(methods.CREATE_TOPICS, TopicCreator(parts).create_topics)
+        handlers.add(methods.DELETE_TOPICS, TopicDeleter(parts).delete_topics)
+        handlers.add(methods.CREATE_PARTITIONS, PartitionCreator(parts).create_partitions)
+        handlers.add(methods.INCREMENTAL_ALTER_CONFIGS, alterer.incremental_alter_configs)
+        handlers.add(methods.CREATE_ACLS, AclCreator(parts).create_acls)
+        handlers.add(methods.DELETE_ACLS, AclDeleter(parts).delete_acls)
+        handlers.add(methods.ALTER_CLIENT_QUOTAS, QuotaAlterer(parts).alter_client_quotas)
+        handlers.add(methods.REGISTER_INSTANCE, self.registrar.register_instance)
+        handlers.add(
+            methods.ALTER_PARTITION_REASSIGNMENTS, reassigner.alter_partition_reassignments
+        )
+        handlers.add(methods.REBALANCE_PARTITIONS, Rebalancer(parts).rebalance_partitions)
+        handlers.add(methods.DECOMMISSION_INSTANCE, Decommissioner(parts).decommission_instance)
+        handlers.add(
+            methods.COMPLETE_PARTITION_REASSIGNMENT, completer.complete_partition_reassignment
+        )

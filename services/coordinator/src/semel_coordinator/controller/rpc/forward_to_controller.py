@@ -46,7 +46,7 @@ class PassedOnChanges:
         self._listener = listener
         self._timeout_ms = timeout_ms
 
-    def bind(self, handlers: Handlers) -> None:
+    def register(self, handlers: Handlers) -> None:
         """Register a handler for each call that changes the metadata."""
         for method in _CHANGING:
             handlers.add(method, partial(self._pass_on, method))

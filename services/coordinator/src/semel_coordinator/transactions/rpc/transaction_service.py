@@ -4,6 +4,8 @@ No RPC decides anything. Each one checks every field before the machine sees it,
 its answer is durable.
 """
 
+from dataclasses import dataclass
+
 from semel_common.wire import methods
 from semel_coordinator.transactions.rpc.add_offsets_to_txn import GroupAdder
 from semel_coordinator.transactions.rpc.add_partitions_to_txn import PartitionAdder
@@ -25,21 +27,30 @@ from semel_coordinator.transactions.rpc.service_parts import ServiceParts
 from semel_runtime.server.calls import Handlers
 
 
-def bind(handlers: Handlers, parts: ServiceParts, giver: TransactionsGiver) -> None:
-    """Register the handlers of transactions."""
-    handlers.add(methods.INIT_PRODUCER_ID, ProducerIdGiver(parts).init_producer_id)
-    handlers.add(methods.ADD_PARTITIONS_TO_TXN, PartitionAdder(parts).add_partitions_to_txn)
-    handlers.add(methods.ADD_OFFSETS_TO_TXN, GroupAdder(parts).add_offsets_to_txn)
-    handlers.add(methods.END_TXN, TransactionEnder(parts).end_txn)
-    handlers.add(methods.PREPARE_TXN, TransactionPreparer(parts).prepare_txn)
-    handlers.add(methods.COMPLETE_PREPARED_TXN, PreparedCompleter(parts).complete_prepared_txn)
-    handlers.add(methods.INQUIRE_TRANSACTIONS, TransactionInquirer(parts).inquire_transactions)
-    handlers.add(methods.DESCRIBE_TRANSACTIONS, TransactionDescriber(parts).describe_transactions)
-    handlers.add(methods.LIST_TRANSACTIONS, TransactionLister(parts).list_transactions)
-    handlers.add(methods.GET_TRANSACTION_OUTCOME, OutcomeTeller(parts).get_transaction_outcome)
-    handlers.add(methods.ABORT_TRANSACTION, TransactionAborter(parts).abort_transaction)
-    handlers.add(methods.FENCE_PRODUCER, ProducerFencer(parts).fence_producer)
-    handlers.add(methods.JOIN_TXN, TransactionJoiner(parts).join_txn)
-    handlers.add(methods.KEEP_ALIVE_TXN, TransactionKeeper(parts).keep_alive_txn)
-    handlers.add(methods.END_JOINT_TXN, JointEnder(parts).end_joint_txn)
-    handlers.add(methods.HAND_OVER_TRANSACTIONS, giver.hand_over_transactions)
+@dataclass(frozen=True, slots=True)
+class TransactionService:
+    """Everything that answers calls about transactions."""
+
+    parts: ServiceParts
+    giver: TransactionsGiver
+
+    def register(self, handlers: Handlers) -> None:
+        """Add the handlers."""
+        parts = self.parts
+        describer = TransactionDescriber(parts)
+        handlers.add(methods.INIT_PRODUCER_ID, ProducerIdGiver(parts).init_producer_id)
+        handlers.add(methods.ADD_PARTITIONS_TO_TXN, PartitionAdder(parts).add_partitions_to_txn)
+        handlers.add(methods.ADD_OFFSETS_TO_TXN, GroupAdder(parts).add_offsets_to_txn)
+        handlers.add(methods.END_TXN, TransactionEnder(parts).end_txn)
+        handlers.add(methods.PREPARE_TXN, TransactionPreparer(parts).prepare_txn)
+        handlers.add(methods.COMPLETE_PREPARED_TXN, PreparedCompleter(parts).complete_prepared_txn)
+        handlers.add(methods.INQUIRE_TRANSACTIONS, TransactionInquirer(parts).inquire_transactions)
+        handlers.add(methods.DESCRIBE_TRANSACTIONS, describer.describe_transactions)
+        handlers.add(methods.LIST_TRANSACTIONS, TransactionLister(parts).list_transactions)
+        handlers.add(methods.GET_TRANSACTION_OUTCOME, OutcomeTeller(parts).get_transaction_outcome)
+        handlers.add(methods.ABORT_TRANSACTION, TransactionAborter(parts).abort_transaction)
+        handlers.add(methods.FENCE_PRODUCER, ProducerFencer(parts).fence_producer)
+        handlers.add(methods.JOIN_TXN, TransactionJoiner(parts).join_txn)
+        handlers.add(methods.KEEP_ALIVE_TXN, TransactionKeeper(parts).keep_alive_txn)
+        handlers.add(methods.END_JOINT_TXN, JointEnder(parts).end_joint_txn)
+        handlers.add(methods.HAND_OVER_TRANSACTIONS, self.giver.hand_over_transactions)
