@@ -14,11 +14,15 @@ from joserfc.jws import serialize_compact
 from security_harness import AUDIENCE, HOUR_S, ISSUER, Issuer, new_key
 from server_harness import UNARY, Request, Response, serving
 
-from semel_common.errors import BrokerNotAvailableError, SaslAuthenticationError
+from semel_common.errors import (
+    BrokerNotAvailableError,
+    SaslAuthenticationError,
+    UnknownTopicOrPartitionError,
+)
 from semel_common.wire.client_security import Security
+from semel_common.wire.client_tokens import TOKEN_MAX_BYTES
 from semel_runtime.authentication.jwks import KeysAtUrl, KeysInFile
 from semel_runtime.authentication.listener_gate import ListenerSecurity
-from semel_runtime.authentication.token_check import TOKEN_MAX_BYTES
 from semel_runtime.server.calls import Call
 
 NOW = int(time.time())
@@ -177,6 +181,53 @@ async def test_an_odd_token_over_the_wire_is_unauthenticated_and_leaves_no_trace
             with pytest.raises(SaslAuthenticationError, match="claim exp is no time"):
                 await served.connection.call(UNARY, Request(), timeout_ms=5_000)
     assert not [log for log in logs if log["log_level"] in ("error", "critical")]
+
+
+def long_token(issuer: Issuer, size: int) -> str:
+    """Sign a good token of about ``size`` bytes, such as of a user in hundreds of groups."""
+    groups = "g" * ((size - 200) * 3 // 4 - 200)
+    return signed(issuer, f'{{{RAW_CLAIMS}, "exp": {NOW + HOUR_S}, "groups": "{groups}"}}')
+
+
+@pytest.mark.parametrize("size", [9_000, 16_000])
+async def test_every_call_with_a_long_token_is_answered(size: int, issuer: Issuer) -> None:
+    """By default, gRPC rejects a call with more than 8 KiB of metadata at random."""
+
+    async def answered(_: Request, __: Call) -> Response:
+        return Response()
+
+    token = long_token(issuer, size)
+    assert size * 0.95 < len(token) < TOKEN_MAX_BYTES
+    listener = ListenerSecurity(tokens=issuer.verifier())
+    client = Security(tls=False, token=token)
+    async with serving(answered, listener=listener, client=client) as served:
+        for _ in range(100):
+            await served.connection.call(UNARY, Request(), timeout_ms=5_000)
+        assert len(served.calls) == 100
+
+
+async def test_a_client_does_not_send_a_token_that_is_too_long() -> None:
+    async def no_call(_: Request, __: Call) -> Response:
+        raise AssertionError
+
+    client = Security(tls=False, token="x" * (TOKEN_MAX_BYTES + 1))
+    async with serving(no_call, client=client) as served:
+        with pytest.raises(SaslAuthenticationError, match="has 16,385 bytes: services take at"):
+            await served.connection.call(UNARY, Request(), timeout_ms=5_000)
+
+
+async def test_every_long_answer_of_an_error_arrives() -> None:
+    """The text of an error is metadata of the answer; the service cuts it, gRPC escapes it."""
+    listed = "é" * 12_000
+
+    async def refused(_: Request, __: Call) -> Response:
+        raise UnknownTopicOrPartitionError(listed)
+
+    async with serving(refused) as served:
+        for _ in range(100):
+            with pytest.raises(UnknownTopicOrPartitionError) as error:
+                await served.connection.call(UNARY, Request(), timeout_ms=5_000)
+            assert error.value.message.startswith("é" * 500)
 
 
 # -- keys ------------------------------------------------------------------------------------------

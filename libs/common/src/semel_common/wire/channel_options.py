@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from semel_common.addresses import is_loopback
+from semel_common.wire.client_tokens import TOKEN_MAX_BYTES
 from semel_common.wire.frames.socket_pipe import SocketOptions
 from semel_common.wire.messages.response_parsing import (
     ANSWER_SIZE_MAX_BYTES,
@@ -13,6 +14,14 @@ from semel_common.wire.messages.response_parsing import (
 DIRECT = ("grpc.enable_http_proxy", 0)
 """The option of a gRPC channel that goes by no proxy. By default, gRPC takes one from the
 environment, even for connections to the loopback."""
+METADATA_MAX_BYTES = TOKEN_MAX_BYTES + 8_192
+"""The most metadata of a call or an answer: the longest token, and what clients, meshes and proxies
+add to it."""
+METADATA_LIMITS = (
+    # The first is soft, 8 KiB by default: between the two, gRPC rejects calls at random.
+    ("grpc.max_metadata_size", METADATA_MAX_BYTES),
+    ("grpc.absolute_max_metadata_size", METADATA_MAX_BYTES),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +84,7 @@ class ChannelOptions:
             *(() if self.goes_by_proxy(address) else (DIRECT,)),
             ("grpc.max_send_message_length", self.message_size_max_bytes),
             ("grpc.max_receive_message_length", self.message_size_max_bytes),
+            *METADATA_LIMITS,
             ("grpc.initial_reconnect_backoff_ms", 50),
             # No backoff in spite of its name: the least time that an attempt is given.
             ("grpc.min_reconnect_backoff_ms", self.attempt_timeout_ms),

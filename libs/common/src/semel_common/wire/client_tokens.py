@@ -21,6 +21,8 @@ from semel_common.reloaded_files import Reloaded
 TokenSource: TypeAlias = Callable[[], str | Awaitable[str]]
 """Returns the token to show now; asked for each call, so it keeps what is still good."""
 
+TOKEN_MAX_BYTES = 16_384
+"""The longest token that a service checks."""
 WATCHED_BEFORE_S = 30.0
 """How long before a token expires its file is looked at for every call."""
 _TIME_MAX_S = 253_402_300_799
@@ -40,8 +42,18 @@ class ClientToken:
     async def current(self, *, at_once: bool = False) -> str:
         """Return the token to show; ``at_once``: as the file is at this moment.
 
-        Raises NetworkExceptionError when the source fails.
+        Raises NetworkExceptionError when the source fails, and SaslAuthenticationError when the
+        token is longer than a service takes.
         """
+        token = await self._token(at_once=at_once)
+        if len(token) > TOKEN_MAX_BYTES:
+            raise SaslAuthenticationError(
+                f"{self._where()} has {len(token):,} bytes: services take at most "
+                f"{TOKEN_MAX_BYTES:,}; let the issuer put fewer claims (such as groups) into it"
+            )
+        return token
+
+    async def _token(self, *, at_once: bool) -> str:
         if self._file is not None:
             token = self._file.current(at_once=at_once)
             is_late = seconds_left(token) < WATCHED_BEFORE_S

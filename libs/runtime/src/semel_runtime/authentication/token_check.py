@@ -14,12 +14,11 @@ from joserfc import errors, jws, jwt
 from joserfc.jwk import KeySet
 
 from semel_common.errors import SaslAuthenticationError
+from semel_common.wire.client_tokens import TOKEN_MAX_BYTES
 from semel_runtime.authentication.jwks import Keys
 from semel_runtime.authentication.principal import Principal
 
 REMEMBERED_MAX = 1_024
-TOKEN_MAX_BYTES = 16_384
-"""The longest token that is looked at: as much as gRPC takes of metadata."""
 _TIME_MAX_S = 253_402_300_799
 """The end of the year 9999, the last moment that has a date."""
 _TIMES = ("exp", "nbf", "iat")

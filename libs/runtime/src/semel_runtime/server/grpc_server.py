@@ -20,6 +20,7 @@ from semel_common.errors import (
     SemelError,
     ThrottlingQuotaExceededError,
 )
+from semel_common.wire.channel_options import METADATA_LIMITS
 from semel_common.wire.frames.frame_stream import LIMIT, STREAMS_LIMIT
 from semel_common.wire.frames.pipe import Pipe
 from semel_common.wire.frames.stream_messages import STREAMS
@@ -357,6 +358,7 @@ def _channel_arguments(limits: ServerLimits) -> list[tuple[str, int]]:
         ("grpc.so_reuseport", 0),
         ("grpc.max_send_message_length", limits.answer_size_max_bytes),
         ("grpc.max_receive_message_length", limits.message_size_max_bytes),
+        *METADATA_LIMITS,
         # Also the time for the first bytes of HTTP/2, and without TLS.
         ("grpc.server_handshake_timeout_ms", limits.handshake_timeout_ms),
         ("grpc.max_allowed_incoming_connections", limits.grpc_connections_max),
