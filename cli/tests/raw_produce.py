@@ -22,7 +22,7 @@ async def _produce(bootstrap: str, topic: str, batch: RecordBatch, partition: in
     async with SemelClient(bootstrap) as client:
         deadline = Deadline.after_ms(10_000)
         cluster = client._context.cluster
-        described = await cluster.topic(topic, deadline)
+        described = await cluster.cache.topic(topic, deadline)
         address = cluster.leader_address(TopicPartition(described.topic_id, partition))
         response = await cluster.attempt_at(address, PRODUCE, request, deadline=deadline)
     assert not response.partitions[0].HasField("error"), response

@@ -231,7 +231,7 @@ def test_a_producer_id_that_has_no_transactions_is_closed(stage: Stage, counter:
 async def make_up(client: SemelClient, producer_id: int, producer_epoch: int, number: int) -> None:
     """Write to a partition and a group in an epoch that no coordinator has given out."""
     cluster, deadline = client._context.cluster, Deadline.after_ms(3_000)
-    topic_id = (await cluster.topic("a", deadline)).topic_id
+    topic_id = (await cluster.cache.topic("a", deadline)).topic_id
     records = broker.PlainRecords(
         records=[Record(value=b"made up")],
         producer_id=producer_id,

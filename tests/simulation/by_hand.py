@@ -180,7 +180,7 @@ class Hand:
         """Take the transactional id over."""
         deadline = self._deadline()
         for name in (TOPIC, BOOKED):
-            self._topics[name] = (await self._cluster.topic(name, deadline)).topic_id
+            self._topics[name] = (await self._cluster.cache.topic(name, deadline)).topic_id
         operation = InitProducer(transactional_id=TRANSACTIONAL_ID, wait_complete=False)
         op = self._recorder.invoked(self.process, operation)
         request = coordinator.InitProducerIdRequest(

@@ -108,7 +108,7 @@ def test_records_that_were_deleted_since_are_a_loss(semel: Cluster) -> None:
 async def _send_bomb(client: SemelClient, topic: str) -> None:
     deadline = Deadline.after_ms(10_000)
     cluster = client._context.cluster
-    described = await cluster.topic(topic, deadline)
+    described = await cluster.cache.topic(topic, deadline)
     partition = broker.ProducePartition(topic=topic, partition=0, batches=[header_bomb()])
     address = cluster.leader_address(ids.TopicPartition(described.topic_id, 0))
     request = broker.ProduceRequest(partitions=[partition])

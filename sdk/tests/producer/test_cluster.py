@@ -66,24 +66,24 @@ def test_a_bootstrap_without_an_address_is_refused(bootstrap: str) -> None:
 async def test_nothing_is_known_before_the_first_answer(fake: FakeCluster) -> None:
     cluster = cluster_of(fake)
     with pytest.raises(CoordinatorNotAvailableError, match="no metadata"):
-        _ = cluster.metadata
-    assert cluster.cached_topic("t") is None
+        _ = cluster.cache.metadata
+    assert cluster.cache.cached_topic("t") is None
 
 
 async def test_a_topic_is_asked_for_once(fake: FakeCluster) -> None:
     cluster = cluster_of(fake)
-    topic = await cluster.topic("t", Deadline.after_ms(1_000))
-    assert await cluster.topic("t", Deadline.after_ms(1_000)) is topic
+    topic = await cluster.cache.topic("t", Deadline.after_ms(1_000))
+    assert await cluster.cache.topic("t", Deadline.after_ms(1_000)) is topic
     assert [partition.leader_id for partition in topic.partitions] == [0, 1]
     assert len(fake.asked(MetadataRequest)) == 1
 
 
 async def test_metadata_grows_old(fake: FakeCluster) -> None:
     cluster = cluster_of(fake, ClientOptions(metadata_max_age_ms=1_000))
-    await cluster.topic("t", Deadline.after_ms(1_000))
+    await cluster.cache.topic("t", Deadline.after_ms(1_000))
     await elapse(1.1)
-    assert cluster.cached_topic("t") is None
-    await cluster.topic("t", Deadline.after_ms(1_000))
+    assert cluster.cache.cached_topic("t") is None
+    await cluster.cache.topic("t", Deadline.after_ms(1_000))
     assert len(fake.asked(MetadataRequest)) == 2
 
 
@@ -93,24 +93,24 @@ async def test_a_name_that_no_topic_can_have_is_refused_at_once(
     monkeypatch.setattr("producer_fakes.UnknownTopicOrPartitionError", InvalidTopicError)
     before = now()
     with pytest.raises(InvalidTopicError):
-        await cluster_of(fake).topic("no-such", Deadline.after_ms(10_000))
+        await cluster_of(fake).cache.topic("no-such", Deadline.after_ms(10_000))
     assert now() - before < 0.1
 
 
 async def test_a_topic_that_did_not_come_is_not_asked_for_any_longer(fake: FakeCluster) -> None:
     cluster = cluster_of(fake)
     with pytest.raises(UnknownTopicOrPartitionError):
-        await cluster.topic("no-such", Deadline.after_ms(1_000))
-    await cluster.topic("t", Deadline.after_ms(1_000))
+        await cluster.cache.topic("no-such", Deadline.after_ms(1_000))
+    await cluster.cache.topic("t", Deadline.after_ms(1_000))
     assert list(fake.asked(MetadataRequest)[-1].topics) == ["t"]
 
 
 async def test_a_topic_made_again_has_another_id(fake: FakeCluster) -> None:
     cluster = cluster_of(fake)
-    old = await cluster.topic("t", Deadline.after_ms(1_000))
+    old = await cluster.cache.topic("t", Deadline.after_ms(1_000))
     fake.create_topic("t")
-    await cluster.refresh(Deadline.after_ms(1_000))
-    new = cluster.cached_topic("t")
+    await cluster.cache.refresh(Deadline.after_ms(1_000))
+    new = cluster.cache.cached_topic("t")
     assert new is not None
     assert new.topic_id != old.topic_id
     with pytest.raises(UnknownTopicIdError):
@@ -119,28 +119,28 @@ async def test_a_topic_made_again_has_another_id(fake: FakeCluster) -> None:
 
 async def test_a_topic_that_is_gone_is_forgotten(fake: FakeCluster) -> None:
     cluster = cluster_of(fake)
-    await cluster.topic("t", Deadline.after_ms(1_000))
+    await cluster.cache.topic("t", Deadline.after_ms(1_000))
     del fake.topics["t"]
     fake.version += 1
-    await cluster.refresh(Deadline.after_ms(1_000))
-    assert cluster.cached_topic("t") is None
-    cluster.known.forget_topic("t")
-    await cluster.refresh(Deadline.after_ms(1_000))
+    await cluster.cache.refresh(Deadline.after_ms(1_000))
+    assert cluster.cache.cached_topic("t") is None
+    cluster.cache.forget_topic("t")
+    await cluster.cache.refresh(Deadline.after_ms(1_000))
     assert list(fake.asked(MetadataRequest)[-1].topics) == []
 
 
 async def test_an_answer_that_lags_behind_changes_nothing(fake: FakeCluster) -> None:
     cluster = cluster_of(fake)
-    await cluster.topic("t", Deadline.after_ms(1_000))
+    await cluster.cache.topic("t", Deadline.after_ms(1_000))
     fake.version -= 1
     del fake.topics["t"]
-    await cluster.refresh(Deadline.after_ms(1_000))
-    assert cluster.cached_topic("t") is not None
+    await cluster.cache.refresh(Deadline.after_ms(1_000))
+    assert cluster.cache.cached_topic("t") is not None
 
 
 async def test_those_who_refresh_at_the_same_time_share_an_answer(fake: FakeCluster) -> None:
     cluster = cluster_of(fake)
-    await asyncio.gather(*(cluster.refresh(Deadline.after_ms(1_000)) for _ in range(10)))
+    await asyncio.gather(*(cluster.cache.refresh(Deadline.after_ms(1_000)) for _ in range(10)))
     assert len(fake.asked(MetadataRequest)) == 1
 
 
@@ -148,36 +148,36 @@ async def test_refreshes_that_ask_the_same_leave_a_pause(fake: FakeCluster) -> N
     cluster = cluster_of(fake)
     before = now()
     for _ in range(5):
-        await cluster.refresh(Deadline.after_ms(1_000))
+        await cluster.cache.refresh(Deadline.after_ms(1_000))
     assert now() - before == pytest.approx(0.4, abs=0.02)
 
 
 async def test_a_topic_that_was_never_asked_for_does_not_wait(fake: FakeCluster) -> None:
     cluster = cluster_of(fake)
-    await cluster.refresh(Deadline.after_ms(1_000))
+    await cluster.cache.refresh(Deadline.after_ms(1_000))
     before = now()
-    await cluster.topic("t", Deadline.after_ms(1_000))
+    await cluster.cache.topic("t", Deadline.after_ms(1_000))
     assert now() - before < 0.05
 
 
 async def test_when_who_refreshes_is_cancelled_another_goes_on(fake: FakeCluster) -> None:
     fake.then("Metadata", Hold(asyncio.Event()))
     cluster = cluster_of(fake)
-    first = asyncio.create_task(cluster.refresh(Deadline.after_ms(5_000)))
-    second = asyncio.create_task(cluster.refresh(Deadline.after_ms(5_000)))
+    first = asyncio.create_task(cluster.cache.refresh(Deadline.after_ms(5_000)))
+    second = asyncio.create_task(cluster.cache.refresh(Deadline.after_ms(5_000)))
     await elapse(0.1)
     first.cancel()
     await second
-    assert cluster.metadata.cluster_id == "c"
+    assert cluster.cache.metadata.cluster_id == "c"
 
 
 async def test_who_shares_a_refresh_has_a_deadline_too(fake: FakeCluster) -> None:
     fake.then("Metadata", Hold(asyncio.Event()))
     cluster = cluster_of(fake)
-    first = asyncio.create_task(cluster.refresh(Deadline.after_ms(5_000)))
+    first = asyncio.create_task(cluster.cache.refresh(Deadline.after_ms(5_000)))
     await elapse(0.1)
     with pytest.raises(RequestTimedOutError, match="metadata was not answered in time"):
-        await cluster.refresh(Deadline.after_ms(100))
+        await cluster.cache.refresh(Deadline.after_ms(100))
     first.cancel()
     await asyncio.wait([first])
 
@@ -185,7 +185,7 @@ async def test_who_shares_a_refresh_has_a_deadline_too(fake: FakeCluster) -> Non
 async def test_all_addresses_are_tried(fake: FakeCluster) -> None:
     fake.then("Metadata", LoseRequest(), LoseRequest())
     cluster = cluster_of(fake, bootstrap="a:1,b:1,coordinator:1")
-    await cluster.refresh(Deadline.after_ms(1_000))
+    await cluster.cache.refresh(Deadline.after_ms(1_000))
     assert fake.addresses == ["a:1", "b:1", "coordinator:1"]
 
 
@@ -197,7 +197,7 @@ async def test_an_address_that_hangs_does_not_keep_the_others_from_being_asked(
         fake, ClientOptions(request_timeout_ms=3_000), bootstrap="a:1,b:1,coordinator:1"
     )
     before = now()
-    await cluster.refresh(Deadline.after_ms(10_000))
+    await cluster.cache.refresh(Deadline.after_ms(10_000))
     assert now() - before == pytest.approx(1, abs=0.1)
 
 
@@ -207,7 +207,7 @@ async def test_metadata_is_asked_for_elsewhere_long_before_a_request_times_out(
     fake.then("Metadata", Hold(asyncio.Event()))
     cluster = cluster_of(fake, bootstrap="a:1,coordinator:1")
     before = now()
-    await cluster.refresh(Deadline.after_ms(60_000))
+    await cluster.cache.refresh(Deadline.after_ms(60_000))
     assert now() - before == pytest.approx(1, abs=0.1)
     assert fake.addresses == ["a:1", "coordinator:1"]
 
@@ -216,11 +216,11 @@ async def test_patience_grows_while_everyone_is_slow(fake: FakeCluster) -> None:
     fake.then("Metadata", *(Hold(asyncio.Event()) for _ in range(4)))
     cluster = cluster_of(fake, bootstrap="a:1,coordinator:1")
     before = now()
-    await cluster.refresh(Deadline.after_ms(60_000))
+    await cluster.cache.refresh(Deadline.after_ms(60_000))
     assert now() - before == pytest.approx(1 + 1 + 2 + 2, abs=0.5)
     fake.then("Metadata", Hold(asyncio.Event()))
     before = now()
-    await cluster.refresh(Deadline.after_ms(60_000))
+    await cluster.cache.refresh(Deadline.after_ms(60_000))
     assert now() - before == pytest.approx(1, abs=0.2)
 
 
@@ -228,7 +228,7 @@ async def test_when_nobody_answers_the_deadline_holds(fake: FakeCluster) -> None
     fake.down = True
     before = now()
     with pytest.raises(RequestTimedOutError, match="no service answers"):
-        await cluster_of(fake).refresh(Deadline.after_ms(2_000))
+        await cluster_of(fake).cache.refresh(Deadline.after_ms(2_000))
     assert 0.9 <= now() - before <= 2
 
 
@@ -237,8 +237,8 @@ async def test_when_nobody_answers_the_deadline_holds(fake: FakeCluster) -> None
 
 async def test_who_is_not_registered_is_looked_for(fake: FakeCluster) -> None:
     cluster = cluster_of(fake)
-    await cluster.topic("t", Deadline.after_ms(1_000))
-    metadata = cluster.metadata
+    await cluster.cache.topic("t", Deadline.after_ms(1_000))
+    metadata = cluster.cache.metadata
     with pytest.raises(BrokerNotAvailableError, match="broker 7"):
         metadata.broker_address(7)
     with pytest.raises(CoordinatorNotAvailableError, match="coordinator 3 is not"):
@@ -255,9 +255,9 @@ async def test_who_is_not_registered_is_looked_for(fake: FakeCluster) -> None:
 async def test_who_has_no_address_on_our_listener_is_not_there(fake: FakeCluster) -> None:
     fake.coordinator_host = ""
     cluster = cluster_of(fake)
-    await cluster.topic("t", Deadline.after_ms(1_000))
+    await cluster.cache.topic("t", Deadline.after_ms(1_000))
     with pytest.raises(CoordinatorNotAvailableError, match="coordinator 0 is not"):
-        cluster.metadata.instance_address(COORDINATOR, 0)
+        cluster.cache.metadata.instance_address(COORDINATOR, 0)
 
 
 async def test_everyone_means_every_instance_of_the_layout() -> None:
@@ -272,7 +272,7 @@ async def test_everyone_means_every_instance_of_the_layout() -> None:
 async def test_any_coordinator_is_another_one_at_every_attempt() -> None:
     fake = FakeCluster(coordinators=2)
     cluster = cluster_of(fake)
-    await cluster.refresh(Deadline.after_ms(1_000))
+    await cluster.cache.refresh(Deadline.after_ms(1_000))
     route = cluster.any_coordinator()
     assert {route() for _ in range(2)} == {"coordinator:1", "coordinator1:1"}
 
@@ -280,8 +280,8 @@ async def test_any_coordinator_is_another_one_at_every_attempt() -> None:
 async def test_an_address_of_ipv6_has_brackets(fake: FakeCluster) -> None:
     fake.moved[0] = "::1"
     cluster = cluster_of(fake)
-    await cluster.refresh(Deadline.after_ms(1_000))
-    assert cluster.metadata.broker_address(0) == "[::1]:1"
+    await cluster.cache.refresh(Deadline.after_ms(1_000))
+    assert cluster.cache.metadata.broker_address(0) == "[::1]:1"
 
 
 # -- retries --------------------------------------------------------------------------------------
@@ -349,7 +349,7 @@ async def test_one_attempt_takes_request_timeout_ms(fake: FakeCluster) -> None:
 async def test_who_does_not_answer_may_be_elsewhere_by_now(fake: FakeCluster) -> None:
     fake.then("InitProducerId", Hold(asyncio.Event()))
     cluster = cluster_of(fake, ClientOptions(request_timeout_ms=500))
-    await cluster.refresh(Deadline.after_ms(1_000))
+    await cluster.cache.refresh(Deadline.after_ms(1_000))
     asked = len(fake.asked(MetadataRequest))
     await init(cluster)
     assert len(fake.asked(MetadataRequest)) == asked + 1
@@ -357,7 +357,7 @@ async def test_who_does_not_answer_may_be_elsewhere_by_now(fake: FakeCluster) ->
 
 async def test_without_time_nothing_is_sent(fake: FakeCluster) -> None:
     cluster = cluster_of(fake)
-    await cluster.refresh(Deadline.after_ms(1_000))
+    await cluster.cache.refresh(Deadline.after_ms(1_000))
     with pytest.raises(RequestTimedOutError, match="no time is left for Metadata at coordinator:1"):
         await init(cluster, timeout_ms=0)
     assert fake.asked(InitProducerIdRequest) == []

@@ -19,21 +19,21 @@ def fake() -> FakeCluster:
 
 async def test_another_cluster_at_the_address_ends_the_client(fake: FakeCluster) -> None:
     cluster = cluster_of(fake)
-    await cluster.topic("t", Deadline.after_ms(1_000))
+    await cluster.cache.topic("t", Deadline.after_ms(1_000))
     fake.cluster_id, fake.version = "other", 1
     with pytest.raises(InconsistentClusterIdError) as raised:
-        await cluster.refresh(Deadline.after_ms(1_000))
+        await cluster.cache.refresh(Deadline.after_ms(1_000))
     assert raised.value.message == (
         "this client belongs to cluster c, but coordinator:1 belongs to cluster other;"
         " make a new client"
     )
-    assert cluster.metadata.cluster_id == "c"
+    assert cluster.cache.metadata.cluster_id == "c"
     calls = len(fake.calls)
     fake.cluster_id = "c"
     with pytest.raises(InconsistentClusterIdError, match="belongs to cluster other"):
         await init(cluster)
     with pytest.raises(InconsistentClusterIdError, match="belongs to cluster other"):
-        await cluster.refresh(Deadline.after_ms(1_000))
+        await cluster.cache.refresh(Deadline.after_ms(1_000))
     assert len(fake.calls) == calls
 
 
@@ -42,17 +42,17 @@ async def test_answers_of_another_cluster_to_a_call_without_a_name_end_the_clien
 ) -> None:
     fake.strangers["coordinator:1"] = "c"  # An older release: it does not look at the name.
     cluster = cluster_of(fake)
-    await cluster.refresh(Deadline.after_ms(1_000))
+    await cluster.cache.refresh(Deadline.after_ms(1_000))
     fake.cluster_id = "other"
     with pytest.raises(InconsistentClusterIdError, match="belongs to cluster other"):
-        await cluster.refresh(Deadline.after_ms(1_000))
+        await cluster.cache.refresh(Deadline.after_ms(1_000))
 
 
 async def test_a_call_that_another_cluster_refuses_ends_the_client_at_once(
     fake: FakeCluster,
 ) -> None:
     cluster = cluster_of(fake)
-    await cluster.refresh(Deadline.after_ms(1_000))
+    await cluster.cache.refresh(Deadline.after_ms(1_000))
     fake.cluster_id = "other"
     before = now()
     with pytest.raises(InconsistentClusterIdError, match="belongs to cluster other"):
@@ -65,11 +65,11 @@ async def test_an_address_that_another_cluster_was_given_is_found_again(
     fake: FakeCluster,
 ) -> None:
     cluster = cluster_of(fake)
-    await cluster.refresh(Deadline.after_ms(1_000))
+    await cluster.cache.refresh(Deadline.after_ms(1_000))
     fake.coordinator_host = "elsewhere"
     fake.version += 1
     fake.strangers["coordinator:1"] = "other"
-    cluster.known.coordinators._bootstrap = ("elsewhere:1", "coordinator:1")
+    cluster.cache.coordinators._bootstrap = ("elsewhere:1", "coordinator:1")
     assert (await init(cluster)).producer_id == 1
     assert fake.addresses[-1] == "elsewhere:1"
 
@@ -77,5 +77,5 @@ async def test_an_address_that_another_cluster_was_given_is_found_again(
 async def test_a_client_for_one_cluster_takes_no_other(fake: FakeCluster) -> None:
     cluster = cluster_of(fake, ClientOptions(cluster_id="mine"))
     with pytest.raises(InconsistentClusterIdError, match="belongs to cluster mine"):
-        await cluster.refresh(Deadline.after_ms(1_000))
+        await cluster.cache.refresh(Deadline.after_ms(1_000))
     assert not fake.calls

@@ -43,28 +43,28 @@ def asked(fake: FakeCluster) -> list[list[str]]:
 
 
 async def test_topics_are_asked_for_together(fake: FakeCluster, cluster: Cluster) -> None:
-    await cluster.topics(NAMES, deadline())
+    await cluster.cache.topics(NAMES, deadline())
     assert asked(fake) == [NAMES]
-    assert all(cluster.cached_topic(name) is not None for name in NAMES)
+    assert all(cluster.cache.cached_topic(name) is not None for name in NAMES)
 
 
 async def test_one_more_topic_is_asked_for_alone(fake: FakeCluster, cluster: Cluster) -> None:
-    await cluster.topics(NAMES, deadline())
+    await cluster.cache.topics(NAMES, deadline())
     fake.create_topic("one-more")
-    await cluster.topic("one-more", deadline())
+    await cluster.cache.topic("one-more", deadline())
     assert asked(fake)[1:] == [["one-more"]]
-    assert cluster.cached_topic("a") is not None
+    assert cluster.cache.cached_topic("a") is not None
 
 
 async def test_one_more_topic_makes_the_others_no_younger(
     fake: FakeCluster, cluster: Cluster
 ) -> None:
-    await cluster.topic("a", deadline())
+    await cluster.cache.topic("a", deadline())
     await elapse(MAX_AGE_MS / 2 / 1000)
-    await cluster.topic("b", deadline())
+    await cluster.cache.topic("b", deadline())
     await elapse(MAX_AGE_MS / 2 / 1000 + 1)
-    assert cluster.cached_topic("a") is None
-    await cluster.topic("c", deadline())
+    assert cluster.cache.cached_topic("a") is None
+    await cluster.cache.topic("c", deadline())
     assert asked(fake)[2:] == [["a", "b", "c"]]
 
 
@@ -74,25 +74,25 @@ async def test_more_topics_than_one_request_may_name_are_refreshed_in_pieces(
     names = [f"topic-{number}" for number in range(TOPICS_IN_REQUEST + 1)]
     for name in names:
         fake.create_topic(name)
-    await cluster.topics(names, deadline())
-    await cluster.refresh(deadline())
+    await cluster.cache.topics(names, deadline())
+    await cluster.cache.refresh(deadline())
     assert [len(question) for question in asked(fake)] == [
         TOPICS_IN_REQUEST,
         1,
         TOPICS_IN_REQUEST,
         1,
     ]
-    assert len(cluster.metadata.topics) == len(names)
+    assert len(cluster.cache.metadata.topics) == len(names)
 
 
 async def test_a_refresh_of_all_does_not_share_the_answer_about_a_new_topic(
     fake: FakeCluster, cluster: Cluster
 ) -> None:
-    await cluster.topic("a", deadline())
+    await cluster.cache.topic("a", deadline())
     async with asyncio.TaskGroup() as group:
-        group.create_task(cluster.topic("b", deadline()))
+        group.create_task(cluster.cache.topic("b", deadline()))
         await asyncio.sleep(0)
-        group.create_task(cluster.refresh(deadline()))
+        group.create_task(cluster.cache.refresh(deadline()))
     assert asked(fake)[1:] == [["b"], ["a", "b"]]
 
 
@@ -100,8 +100,8 @@ async def test_of_topics_that_are_not_there_none_is_asked_for_any_longer(
     fake: FakeCluster, cluster: Cluster
 ) -> None:
     with pytest.raises(UnknownTopicOrPartitionError):
-        await cluster.topics(["no-such", "a", "nor-this"], deadline())
-    await cluster.refresh(deadline())
+        await cluster.cache.topics(["no-such", "a", "nor-this"], deadline())
+    await cluster.cache.refresh(deadline())
     assert asked(fake)[-1] == ["a"]
 
 
@@ -109,7 +109,7 @@ async def test_a_name_that_no_topic_can_have_is_refused_before_any_is_asked_for(
     fake: FakeCluster, cluster: Cluster
 ) -> None:
     with pytest.raises(InvalidTopicError):
-        await cluster.topics(["a", "no/name"], deadline())
+        await cluster.cache.topics(["a", "no/name"], deadline())
     assert asked(fake) == []
 
 

@@ -42,7 +42,7 @@ async def test_a_producer_whose_leader_is_unknown_ends_too(fake: FakeCluster) ->
         producer = client.producer()
         await producer.send_and_wait("t", b"a")
         fake.brokers = 0
-        await client._cluster.refresh(Deadline.after_ms(1_000))
+        await client._cluster.cache.refresh(Deadline.after_ms(1_000))
         fake.cluster_id = "other"
         before = now()
         with pytest.raises(InconsistentClusterIdError, match=ANOTHER):

@@ -25,7 +25,7 @@ def cluster_of(fake: FakeCluster, seed: int = 7) -> Cluster:
 
 async def wait_in_vain(cluster: Cluster, timeout_ms: int) -> None:
     with pytest.raises(UnknownTopicOrPartitionError, match="no topic no-such"):
-        await cluster.topic("no-such", Deadline.after_ms(timeout_ms))
+        await cluster.cache.topic("no-such", Deadline.after_ms(timeout_ms))
 
 
 async def test_who_waits_for_a_topic_is_told_so_now_and_then(
@@ -52,14 +52,14 @@ async def test_all_who_wait_for_a_topic_hear_that_it_is_not_there(
         for number in range(30):
             group.create_task(wait_in_vain(cluster, 1_000 + 37 * number))
     assert [message for message in caplog.messages if "no metadata" in message] == []
-    assert cluster.known.failures.last is None
+    assert cluster.cache.failures.last is None
 
 
 async def test_who_waits_until_nobody_answers_is_not_told_that_a_topic_is_not_there(
     fake: FakeCluster,
 ) -> None:
     cluster = cluster_of(fake)
-    waiting = asyncio.create_task(cluster.topic("no-such", Deadline.after_ms(5_000)))
+    waiting = asyncio.create_task(cluster.cache.topic("no-such", Deadline.after_ms(5_000)))
     await elapse(1)
     fake.down = True
     with pytest.raises(RequestTimedOutError, match="no service answers"):

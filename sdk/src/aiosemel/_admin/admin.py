@@ -183,7 +183,7 @@ class Admin:
         for start in range(0, max(1, len(wanted)), TOPICS_IN_REQUEST):
             some = wanted[start : start + TOPICS_IN_REQUEST]
             response = await self._topics(some)
-            self._cluster.known.learn(response)
+            self._cluster.cache.learn(response)
             cluster_id = response.cluster_id
             topics |= {topic.name: from_wire.topic(topic) for topic in topics_in(response)}
         return TopicsDescription(cluster_id=cluster_id, topics=topics)
@@ -199,7 +199,7 @@ class Admin:
             response = await self._cluster.call(
                 self._cluster.any_coordinator(), methods.METADATA, request, deadline=deadline
             )
-            if not self._cluster.known.is_ahead_of(response):
+            if not self._cluster.cache.is_ahead_of(response):
                 return response
             await asyncio.sleep(min(next(pauses), deadline.remaining_ms()) / 1000)
 

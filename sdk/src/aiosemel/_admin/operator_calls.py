@@ -63,7 +63,7 @@ class OperatorCalls:
 
     async def _participants(self) -> list[tuple[str, Route]]:
         """Return the instances to ask: a decommissioned, empty one may be gone for good."""
-        await self._cluster.refresh(self._deadline)
+        await self._cluster.cache.refresh(self._deadline)
         described = await self._cluster.call(
             self._cluster.any_coordinator(),
             methods.DESCRIBE_CLUSTER,
@@ -176,7 +176,7 @@ class OperatorCalls:
         self, partition: TopicPartition, limit: int | None
     ) -> PartitionProducers:
         """See ``Operators.describe_producers``."""
-        topic = await self._cluster.topic(partition.topic, self._deadline)
+        topic = await self._cluster.cache.topic(partition.topic, self._deadline)
         named = participants.TopicPartition(topic_id=topic.topic_id, partition=partition.partition)
         route = self._cluster.leader_of(ids.TopicPartition(topic.topic_id, partition.partition))
 
@@ -214,7 +214,7 @@ class OperatorCalls:
             if described.HasField("error"):
                 error = status.from_value(described.error)
                 if isinstance(error, RefreshRetriableError):
-                    await self._cluster.refresh(self._deadline)
+                    await self._cluster.cache.refresh(self._deadline)
                 raise error
 
         await self._cluster.insist(attempt, deadline=self._deadline)

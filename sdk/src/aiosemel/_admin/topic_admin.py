@@ -29,21 +29,21 @@ async def create(
 
     Another client may have deleted the topic that this client knew by that name.
     """
-    before = cluster_.cached_topic(new.name)
+    before = cluster_.cache.cached_topic(new.name)
     try:
         await _create(cluster_, new, deadline)
     except TopicAlreadyExistsError:
         if not exist_ok:
             raise
         if before is not None:
-            await cluster_.refresh(deadline)
-        return await cluster_.topic(new.name, deadline)
+            await cluster_.cache.refresh(deadline)
+        return await cluster_.cache.topic(new.name, deadline)
     if before is None:
-        return await cluster_.topic(new.name, deadline)
-    cluster_.known.forget_topic(new.name)
+        return await cluster_.cache.topic(new.name, deadline)
+    cluster_.cache.forget_topic(new.name)
     pauses = cluster_.backoff()
-    while (topic := await cluster_.topic(new.name, deadline)).topic_id == before.topic_id:
-        cluster_.known.forget_topic(new.name)  # Who answered lags behind.
+    while (topic := await cluster_.cache.topic(new.name, deadline)).topic_id == before.topic_id:
+        cluster_.cache.forget_topic(new.name)  # Who answered lags behind.
         await asyncio.sleep(min(next(pauses), deadline.remaining_ms()) / 1000)
     return topic
 
@@ -65,7 +65,7 @@ async def delete(cluster_: Cluster, name: str, deadline: Deadline) -> None:
     """Delete a topic."""
     request = cluster.DeleteTopicsRequest(topics=[name])
     response = await _ask(cluster_, methods.DELETE_TOPICS, request, deadline)
-    cluster_.known.forget_topic(name)
+    cluster_.cache.forget_topic(name)
     for topic in response.topics:
         if topic.HasField("error"):
             raise status.from_value(topic.error)
@@ -87,9 +87,9 @@ async def add_partitions(
 async def _until_known(cluster_: Cluster, topic: str, partitions: int, deadline: Deadline) -> None:
     """Wait until this client knows of that many partitions: a coordinator may lag behind."""
     pauses = cluster_.backoff()
-    while len((await cluster_.topic(topic, deadline)).partitions) < partitions:
+    while len((await cluster_.cache.topic(topic, deadline)).partitions) < partitions:
         await asyncio.sleep(min(next(pauses), deadline.remaining_ms()) / 1000)
-        await cluster_.refresh(deadline)
+        await cluster_.cache.refresh(deadline)
 
 
 async def describe_configs(

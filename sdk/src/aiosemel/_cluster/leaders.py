@@ -44,7 +44,7 @@ class Leaders(Generic[Q, A]):
                 continue
             await pause_before_repeat(pauses, deadline, error)
             if isinstance(error, RefreshRetriableError):
-                await self._cluster.refresh(deadline)
+                await self._cluster.cache.refresh(deadline)
         return found
 
     async def _ask_once(
@@ -52,7 +52,7 @@ class Leaders(Generic[Q, A]):
     ) -> RetriableError | None:
         """Ask every leader once; returns the last error after which asking again may help."""
         last: RetriableError | None = None
-        await self._cluster.topics(dict.fromkeys(each.topic for each in questions), deadline)
+        await self._cluster.cache.topics(dict.fromkeys(each.topic for each in questions), deadline)
         asked: defaultdict[str, dict[TopicPartition, Q]] = defaultdict(dict)
         for each, question in questions.items():
             partition = await self._identify(each, deadline)
@@ -70,11 +70,11 @@ class Leaders(Generic[Q, A]):
         return last
 
     async def _identify(self, wanted: TopicPartition, deadline: Deadline) -> ids.TopicPartition:
-        topic = await self._cluster.topic(wanted.topic, deadline)
+        topic = await self._cluster.cache.topic(wanted.topic, deadline)
         if wanted.partition >= len(topic.partitions):
             # The topic may have got more of them since.
-            await self._cluster.refresh(deadline)
-            topic = await self._cluster.topic(wanted.topic, deadline)
+            await self._cluster.cache.refresh(deadline)
+            topic = await self._cluster.cache.topic(wanted.topic, deadline)
         if not 0 <= wanted.partition < len(topic.partitions):
             raise UnknownTopicOrPartitionError(
                 f"topic {wanted.topic} has {len(topic.partitions)} partitions, "

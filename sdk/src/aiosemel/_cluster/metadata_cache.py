@@ -23,6 +23,7 @@ from aiosemel._cluster.metadata import (
 )
 from aiosemel._cluster.retry import Deadline, Pauses, out_of_time, pause_before_repeat
 from aiosemel._shared.name_checks import check_topic_name
+from aiosemel._shared.process_and_loop import Home
 from aiosemel.errors import (
     CoordinatorNotAvailableError,
     InconsistentClusterIdError,
@@ -51,7 +52,7 @@ TOPIC_QUIET_MS = 1_000
 _log = get_logger(__name__)
 
 
-class Refreshing:
+class MetadataCache:
     """The metadata of one client, which asks for it when it has to."""
 
     def __init__(
@@ -61,6 +62,7 @@ class Refreshing:
         random: Random,
         ask: Ask,
         identity: ClusterIdentity,
+        home: Home,
     ) -> None:
         """Take the addresses to begin with; the first question does the first I/O."""
         self.coordinators = Coordinators(bootstrap)
@@ -69,6 +71,7 @@ class Refreshing:
         self._random = random
         self._ask = ask
         self._identity = identity
+        self._home = home
         self._metadata: ClusterMetadata | None = None
         self._topics_wanted: dict[str, None] = {}
         self._topics_asked: set[str] = set()
@@ -111,6 +114,7 @@ class Refreshing:
         ``waits``: whether for a topic of which the controller knows nothing, too. Raises
         UnknownTopicOrPartitionError, InvalidTopicError, or TopicNotFoundError if it does not wait.
         """
+        self._home.check()
         topic = self.cached_topic(name)
         if topic is None:
             check_topic_name(name)
@@ -124,6 +128,7 @@ class Refreshing:
 
     async def topics(self, names: Iterable[str], deadline: Deadline) -> None:
         """Get to know topics, all at once; raises what ``topic`` raises for the first of them."""
+        self._home.check()
         unknown = [name for name in names if self.cached_topic(name) is None]
         for name in unknown:
             check_topic_name(name)
@@ -212,6 +217,7 @@ class Refreshing:
         once if each bootstrap address is that of another service. Raises
         InconsistentClusterIdError, and ends the client, when another cluster answers.
         """
+        self._home.check()
         await self._refresh(deadline, all_topics=True)
 
     async def _refresh(self, deadline: Deadline, *, all_topics: bool) -> None:

@@ -9,7 +9,7 @@ does not heal, such as an invalid answer, is tried a few times only (``_retry``)
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from random import Random
 
@@ -19,8 +19,8 @@ from aiosemel._answers.connector import CheckedConnector
 from aiosemel._cluster.coordinators import UNREACHABLE
 from aiosemel._cluster.identity import ClusterIdentity
 from aiosemel._cluster.last_error import Trouble
-from aiosemel._cluster.metadata import ClusterMetadata, Role, TopicMetadata
-from aiosemel._cluster.metadata_cache import Refreshing
+from aiosemel._cluster.metadata import Role
+from aiosemel._cluster.metadata_cache import MetadataCache
 from aiosemel._cluster.retry import ADDRESS, Deadline, Pauses, pause_before_repeat, pause_ms
 from aiosemel._cluster.throttling import ThrottledConnector
 from aiosemel._shared.process_and_loop import Home
@@ -60,50 +60,19 @@ class Cluster:
         """The process and the event loop that may use it."""
         self.identity = ClusterIdentity(options.cluster_id)
         """Which cluster it is; every call names it."""
-        self.known = Refreshing(bootstrap, options, random, self._ask_for_metadata, self.identity)
+        self.cache = MetadataCache(
+            bootstrap, options, random, self._ask_for_metadata, self.identity, self.home
+        )
         """The metadata of the cluster, kept fresh."""
         self.trouble = Trouble()
         """The last error of a call, for texts of time-outs."""
         self.closed = False
         """Whether no instance may be asked any more, because the client is not open."""
 
-    # -- metadata ---------------------------------------------------------------------------------
-
     @property
     def options(self) -> ClientOptions:
         """The options of the client."""
         return self._options
-
-    @property
-    def metadata(self) -> ClusterMetadata:
-        """The present metadata; raises CoordinatorNotAvailableError before the first answer."""
-        return self.known.metadata
-
-    def cached_topic(self, name: str) -> TopicMetadata | None:
-        """Return a topic if it is known and not older than ``metadata_max_age_ms``."""
-        return self.known.cached_topic(name)
-
-    async def topic(self, name: str, deadline: Deadline, *, waits: bool = True) -> TopicMetadata:
-        """Return a topic; asks, and asks again while it is not there, until the deadline.
-
-        ``waits``: whether for a topic of which the controller knows nothing, too. Raises
-        UnknownTopicOrPartitionError, InvalidTopicError, or TopicNotFoundError if it does not wait.
-        """
-        self.home.check()
-        return await self.known.topic(name, deadline, waits=waits)
-
-    async def topics(self, names: Iterable[str], deadline: Deadline) -> None:
-        """Get to know topics, all at once; raises what ``topic`` raises for the first of them."""
-        self.home.check()
-        await self.known.topics(names, deadline)
-
-    async def refresh(self, deadline: Deadline) -> None:
-        """Ask for metadata once, or share the answer of a request under way.
-
-        Raises RequestTimedOutError at the deadline.
-        """
-        self.home.check()
-        await self.known.refresh(deadline)
 
     async def check_belongs(self, cluster_id: str, what: str, deadline: Deadline) -> None:
         """Raise InconsistentClusterIdError for a thing of another cluster; empty: of any.
@@ -111,22 +80,22 @@ class Cluster:
         Asks for metadata first if the client does not know its cluster yet.
         """
         if cluster_id and not self.identity.cluster_id:
-            await self.refresh(deadline)
+            await self.cache.refresh(deadline)
         self.identity.check_belongs(cluster_id, what)
 
     # -- routes ---------------------------------------------------------------------------------
 
     def coordinator_of(self, transactional_id: str) -> Route:
         """Route to the coordinator of a transactional id."""
-        return lambda: self.metadata.coordinator_address(transactional_id)
+        return lambda: self.cache.metadata.coordinator_address(transactional_id)
 
     def coordinator_of_producer(self, producer_id: int) -> Route:
         """Route to the coordinator that gave out a producer id."""
-        return lambda: self.metadata.coordinator_address_of_producer(producer_id)
+        return lambda: self.cache.metadata.coordinator_address_of_producer(producer_id)
 
     def group_coordinator_of(self, group_id: str) -> Route:
         """Route to the coordinator of a group."""
-        return lambda: self.metadata.group_coordinator_address(group_id)
+        return lambda: self.cache.metadata.group_coordinator_address(group_id)
 
     def leader_of(self, topic_partition: TopicPartition) -> Route:
         """Route to the broker that leads a partition."""
@@ -134,22 +103,22 @@ class Cluster:
 
     def leader_address(self, topic_partition: TopicPartition) -> str:
         """Return where the leader of a partition is; raises a RefreshRetriableError."""
-        metadata = self.metadata
+        metadata = self.cache.metadata
         return metadata.broker_address(metadata.leader_of(topic_partition))
 
     def any_coordinator(self) -> Route:
         """Route to some instance that answers ClusterService: another one at every attempt."""
-        return self.known.coordinators.next
+        return self.cache.coordinators.next
 
     async def everyone(self, role: Role, deadline: Deadline) -> tuple[Route, ...]:
         """Return a route to each coordinator, or each group coordinator, that there is now."""
-        await self.refresh(deadline)
-        numbers = self.metadata.instance_ids(role)
+        await self.cache.refresh(deadline)
+        numbers = self.cache.metadata.instance_ids(role)
         return tuple(partial(self.address_of, role, number) for number in numbers)
 
     def address_of(self, role: Role, instance_id: int) -> str:
         """Return where an instance is; raises CoordinatorNotAvailableError."""
-        return self.metadata.instance_address(role, instance_id)
+        return self.cache.metadata.instance_address(role, instance_id)
 
     # -- calls ----------------------------------------------------------------------------------
 
@@ -172,8 +141,8 @@ class Cluster:
         pauses = self.backoff()
         moved = False
         while True:
-            if not self.known.is_anything:
-                await self.refresh(deadline)
+            if not self.cache.is_anything:
+                await self.cache.refresh(deadline)
             try:
                 return await self.attempt(
                     route,
@@ -184,7 +153,7 @@ class Cluster:
                 )
             except RefreshRetriableError as error:
                 before = _resolve(route)
-                await self.refresh(deadline)
+                await self.cache.refresh(deadline)
                 # Another instance is in charge now: the call need not wait, but only once.
                 if moved or _resolve(route) in (None, before):
                     await pause_before_repeat(pauses, deadline, error)
@@ -202,8 +171,8 @@ class Cluster:
         request_timeout_ms: int | None = None,
     ) -> Res:
         """Send a request along a route once. Raises what ``Connection.call`` raises."""
-        if not self.known.is_anything:
-            await self.refresh(deadline)
+        if not self.cache.is_anything:
+            await self.cache.refresh(deadline)
         return await self.attempt_at(
             route(), method, request, deadline=deadline, request_timeout_ms=request_timeout_ms
         )
@@ -231,7 +200,7 @@ class Cluster:
         InconsistentClusterIdError when the client has ended, ClosedError when it is not open.
         """
         connection = self._connection(address)
-        coordinators = self.known.coordinators
+        coordinators = self.cache.coordinators
         try:
             response = await connection.call(
                 method, request, timeout_ms=timeout_ms, cluster_id=self.identity.cluster_id
@@ -251,7 +220,7 @@ class Cluster:
         """Ask once. Raises InconsistentClusterIdError for the metadata of another cluster."""
         timeout_ms = self._timeout_ms(address, METADATA, deadline, None)
         connection = self._connection(address)
-        coordinators = self.known.coordinators
+        coordinators = self.cache.coordinators
         try:
             response = await connection.call(
                 METADATA, request, timeout_ms=timeout_ms, cluster_id=self.identity.cluster_id
@@ -271,7 +240,7 @@ class Cluster:
         error.details.setdefault(ADDRESS, address)
         self.trouble.failed(error, address)
         if isinstance(error, UNREACHABLE):
-            self.known.coordinators.failed(address)
+            self.cache.coordinators.failed(address)
 
     def _timeout_ms(
         self,

@@ -108,9 +108,9 @@ class Fetcher:
 
     def trouble(self, of: TopicPartition) -> SemelError | None:
         """Return the last error of the instances asked about a partition, if any."""
-        rows = [self._cluster.known.failures]
+        rows = [self._cluster.cache.failures]
         rows += [self._failures[asked] for asked in (_OFFSETS, _for_topic(of.topic))]
-        topic = self._cluster.cached_topic(of.topic)
+        topic = self._cluster.cache.cached_topic(of.topic)
         if topic is not None:
             with contextlib.suppress(RefreshRetriableError):
                 partition = ids.TopicPartition(topic.topic_id, of.partition)
@@ -241,18 +241,18 @@ class Fetcher:
     ) -> None:
         deadline = self._deadline()
         # The known topic has no leader; or only its topic id was missing, and is fresh.
-        stale = self._cluster.cached_topic(topic) is not None and not all(
+        stale = self._cluster.cache.cached_topic(topic) is not None and not all(
             not item.topic_id
-            and self._cluster.known.was_just_asked_for(*item.ticket.topic_partition)
+            and self._cluster.cache.was_just_asked_for(*item.ticket.topic_partition)
             for item in asked
         )
-        await self._cluster.topic(topic, deadline)
+        await self._cluster.cache.topic(topic, deadline)
         if stale:
-            await self._cluster.refresh(deadline)
+            await self._cluster.cache.refresh(deadline)
 
     def _identify(self, asked: PositionQuestion | FetchPosition) -> None:
         name, partition = asked.ticket.topic_partition
-        topic = self._cluster.cached_topic(name)
+        topic = self._cluster.cache.cached_topic(name)
         if topic is None:
             return
         if not asked.topic_id:
@@ -416,7 +416,7 @@ class Fetcher:
         await asyncio.sleep(next(pauses) / 1000)
         if isinstance(error, (RefreshRetriableError, UnknownServerError)):
             with contextlib.suppress(SemelError):  # then it is found out with the next error
-                await self._cluster.refresh(self._deadline())
+                await self._cluster.cache.refresh(self._deadline())
 
     def _recovered(self, address: str) -> None:
         self._pauses.pop(address, None)

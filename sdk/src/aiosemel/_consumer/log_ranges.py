@@ -166,9 +166,9 @@ class LogRangeReader:
         self._ahead, self._fetch_offset = None, self.position
 
     async def _fetch(self, deadline: Deadline) -> broker.FetchPartitionResult:
-        known = self._cluster.cached_topic(self._range.topic)
+        known = self._cluster.cache.cached_topic(self._range.topic)
         if known is not None and known.topic_id != self._range.topic_id:
-            self._cluster.known.forget_topic(self._range.topic)  # the maker of the range knows more
+            self._cluster.cache.forget_topic(self._range.topic)  # the maker of the range knows more
         leaders = Leaders(self._cluster, self._ask)
         answers = await leaders.ask({self._range.topic_partition: self._question}, deadline)
         return answers[self._range.topic_partition]

@@ -55,7 +55,7 @@ class Waiting:
     ) -> Mapping[str, Sequence[broker.FetchPartition]]:
         by_leader: defaultdict[str, list[broker.FetchPartition]] = defaultdict(list)
         for each, end in ends.items():
-            topic = await self._cluster.topic(each.topic, deadline)
+            topic = await self._cluster.cache.topic(each.topic, deadline)
             partition = ids.TopicPartition(topic.topic_id, each.partition)
             by_leader[self._cluster.leader_address(partition)].append(
                 broker.FetchPartition(

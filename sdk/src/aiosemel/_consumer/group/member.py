@@ -115,7 +115,7 @@ class GroupMember:
         of the cluster was ever found.
         """
         self.membership.leave()
-        if self.membership.heartbeat_due and self._cluster.known.is_anything:
+        if self.membership.heartbeat_due and self._cluster.cache.is_anything:
             heartbeat = self.membership.next_heartbeat()
             try:
                 answer = await self._send(heartbeat, deadline, retries=self._answers > 0)
@@ -217,7 +217,7 @@ class GroupMember:
         await asyncio.sleep(next(self._pauses) / 1000)
         if not isinstance(error, RetriableError) or isinstance(error, RefreshRetriableError):
             try:
-                await self._cluster.refresh(
+                await self._cluster.cache.refresh(
                     Deadline.after_ms(self._cluster.options.default_api_timeout_ms)
                 )
             except SemelError as failure:

@@ -118,7 +118,7 @@ class Pipeline:
         batch = partitions.open_batches[number]
         if batch is None or batch.size_bytes + size_bytes > batch.full_bytes:
             if (
-                self._topics.metadata is not self._cluster.metadata
+                self._topics.metadata is not self._cluster.cache.metadata
                 or size_bytes > partitions.limit_bytes
             ):
                 return None

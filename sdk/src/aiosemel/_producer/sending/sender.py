@@ -162,7 +162,7 @@ class Sender:
         for topic_partition in gone:
             for batch in self._accumulator.unsent(topic_partition):
                 self._give_up(batch, self._deleted(topic_partition.topic_id))
-        if (self._leaders_missing or self._cluster.known.is_old) and not self._finding_leaders:
+        if (self._leaders_missing or self._cluster.cache.is_old) and not self._finding_leaders:
             self._finding_leaders = True
             group.create_task(self._find_leaders(), name="find leaders")
 
@@ -287,7 +287,7 @@ class Sender:
 
     async def _refresh(self) -> None:
         try:
-            await self._cluster.refresh(Deadline.after_ms(self._options.request_timeout_ms))
+            await self._cluster.cache.refresh(Deadline.after_ms(self._options.request_timeout_ms))
         except InconsistentClusterIdError as error:
             self._owner.broken(error)
         except SemelError as error:

@@ -53,7 +53,7 @@ class Topics:
         partitions = await self._ask(topic, deadline)
         if not partitions.has(partition):
             # The topic may have got more of them since.
-            await self._cluster.refresh(deadline)
+            await self._cluster.cache.refresh(deadline)
             partitions = await self._ask(topic, deadline)
         return partitions
 
@@ -62,9 +62,9 @@ class Topics:
         return self._names[topic_id]
 
     async def _ask(self, topic: str, deadline: Deadline) -> TopicPartitions:
-        metadata = await self._cluster.topic(topic, deadline, waits=self._waits_for_topics)
-        if self.metadata is not self._cluster.metadata:
-            self.metadata = self._cluster.metadata
+        metadata = await self._cluster.cache.topic(topic, deadline, waits=self._waits_for_topics)
+        if self.metadata is not self._cluster.cache.metadata:
+            self.metadata = self._cluster.cache.metadata
             self.known.clear()
             self._accumulator.forget_limits()
         partitions = self.known.get(topic)
@@ -122,7 +122,7 @@ class Topics:
         """
         size_bytes = self._payload_size(topic.partitions[0], rows, at)
         if size_bytes > topic.limit_bytes:
-            await self._cluster.refresh(deadline)
+            await self._cluster.cache.refresh(deadline)
             topic = await self._ask(topic.name, deadline)
         if size_bytes > topic.limit_bytes:
             raise too_large(topic.name, at.stop - at.start, size_bytes, topic.limit_bytes)
