@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import aiosemel
+from aiosemel import Admin
 from aiosemel._producer.sends import RecordSends
 
 
@@ -99,12 +100,13 @@ def _lines(page: ApiPage) -> Iterator[str]:
     yield page.sentence
     for name in page.names.split():
         yield from ("", f"::: aiosemel.{name}")
-        if _sends(getattr(aiosemel, name)):
+        if _inherits(getattr(aiosemel, name)):
             yield from ("    options:", "      inherited_members: true")
 
 
-def _sends(public: object) -> bool:
-    return isinstance(public, type) and issubclass(public, RecordSends)
+def _inherits(public: object) -> bool:
+    """Return whether calls of a class come from a private base class."""
+    return isinstance(public, type) and issubclass(public, RecordSends | Admin)
 
 
 def _check_names() -> None:

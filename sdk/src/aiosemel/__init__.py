@@ -10,10 +10,11 @@ import semel_common.quiet_grpc  # noqa: F401 - before anything imports grpc
 
 # isort: split
 from aiosemel._admin.access_admin import AccessAdmin
-from aiosemel._admin.admin import Admin, ConfigValue
+from aiosemel._admin.admin import Admin
 from aiosemel._admin.group_admin import GroupAdmin
 from aiosemel._admin.move_admin import MoveAdmin
 from aiosemel._admin.operator_admin import Operators
+from aiosemel._admin.topic_admin import ConfigValue
 from aiosemel._consumer.consumer import Consumer
 from aiosemel._consumer.group.rebalance import RebalanceCallback
 from aiosemel._consumer.log_ranges import LogRange, LogRangeReader

@@ -4,9 +4,8 @@ from collections.abc import Awaitable, Iterable, Mapping
 from enum import StrEnum
 from typing import Protocol, TypeVar
 
+from aiosemel._admin.admin_part import AdminPart
 from aiosemel._cluster.pages import pages
-from aiosemel._cluster.retry import Deadline
-from aiosemel._cluster.routes import Cluster
 from aiosemel.types.access import (
     AclBinding,
     AclBindingFilter,
@@ -30,15 +29,12 @@ class _Enum(Protocol):
     def Value(self, name: str) -> int: ...  # noqa: N802 - protobuf's name
 
 
-class AccessAdmin:
+class AccessAdmin(AdminPart):
     """Changes and lists access rules and client quotas. Made by ``Admin.access``.
 
     A change is stored when the call returns. Other services follow within milliseconds; one that
     cannot reach the controller goes on with the rules that it knows.
     """
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
 
     async def create_acls(
         self, bindings: Iterable[AclBinding], *, validate_only: bool = False
@@ -111,7 +107,7 @@ class AccessAdmin:
             self._cluster.any_coordinator(),
             method,
             request,
-            deadline=Deadline.after_ms(self._cluster.options.default_api_timeout_ms),
+            deadline=self._deadline(),
         )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import assert_never
 
+from aiosemel._admin.admin_part import AdminPart
 from aiosemel._cluster.log_offsets import AtTime, LogOffsets
 from aiosemel._cluster.retry import Deadline
 from aiosemel._cluster.routes import Cluster
@@ -35,11 +36,8 @@ from semel.group.v1 import group_pb2 as group
 from semel_common.wire import methods, status
 
 
-class GroupAdmin:
+class GroupAdmin(AdminPart):
     """Changes the groups of a cluster. Made by ``Admin.groups``; needs no closing."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
 
     async def alter_offsets(
         self, group_id: str, offsets: Mapping[PartitionKey, int | OffsetAndMetadata]
@@ -158,9 +156,6 @@ class GroupAdmin:
                 raise GroupSubscribedToTopicError(
                     f"a member of group {group_id!r} reads topic {topic!r}"
                 )
-
-    def _deadline(self) -> Deadline:
-        return Deadline.after_ms(self._cluster.options.default_api_timeout_ms)
 
 
 class _OffsetReset:

@@ -9,12 +9,12 @@ from collections import defaultdict
 from collections.abc import Awaitable, Iterable, Iterator, Mapping
 from functools import partial
 
+from aiosemel._admin.admin_part import AdminPart
 from aiosemel._cluster.from_wire import ROLES_ON_WIRE
 from aiosemel._cluster.metadata import CONTROLLER_ID, COORDINATOR, topics_in
 from aiosemel._cluster.metadata_cache import TOPICS_IN_PAGE, TOPICS_IN_REQUEST
 from aiosemel._cluster.pages import pages
 from aiosemel._cluster.retry import Deadline
-from aiosemel._cluster.routes import Cluster
 from aiosemel.types.descriptions import PartitionReassignment, ServiceRole
 from aiosemel.types.offsets import PartitionKey, TopicPartition
 from semel.coordinator.v1 import cluster_pb2 as cluster
@@ -33,11 +33,8 @@ _WAIT_MS = 5_000
 """How long the controller may take until it answers that nothing has changed."""
 
 
-class MoveAdmin:
+class MoveAdmin(AdminPart):
     """Moves partitions between instances. Made by ``Admin.moves``; needs no closing."""
-
-    def __init__(self, cluster_: Cluster) -> None:
-        self._cluster = cluster_
 
     async def alter_partition_reassignments(
         self, targets: Mapping[PartitionKey, int | None], *, validate_only: bool = False
@@ -149,9 +146,6 @@ class MoveAdmin:
     async def _ask(self, method: Method[Req, Res], request: Req, deadline: Deadline) -> Res:
         controller = partial(self._cluster.address_of, COORDINATOR, CONTROLLER_ID)
         return await self._cluster.call(controller, method, request, deadline=deadline)
-
-    def _deadline(self) -> Deadline:
-        return Deadline.after_ms(self._cluster.options.default_api_timeout_ms)
 
 
 def _places(

@@ -4,9 +4,9 @@ Every call takes ``default_api_timeout_ms`` of the client at most, with all its 
 RequestTimedOutError is raised.
 """
 
-from aiosemel._admin.operator_calls import OperatorCalls
-from aiosemel._cluster.retry import Deadline
-from aiosemel._cluster.routes import Cluster
+from aiosemel._admin.admin_part import AdminPart
+from aiosemel._admin.open_transactions import OpenTransactionSearch
+from aiosemel._admin.producer_descriptions import describe_producers
 from aiosemel.types.offsets import PartitionKey, TopicPartition
 from aiosemel.types.open_transactions import (
     AbortedByOperator,
@@ -15,13 +15,11 @@ from aiosemel.types.open_transactions import (
     PartitionProducers,
 )
 from semel.coordinator.v1 import outcomes_pb2 as outcomes
+from semel_common.wire import methods
 
 
-class Operators:
+class Operators(AdminPart):
     """Looks after transactions. Made by ``Admin.operators``; needs no closing."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
 
     async def list_open_transactions(
         self, *, open_longer_than_ms: int = 0, limit: int = 1_000
@@ -33,9 +31,8 @@ class Operators:
         therefore hints at a broken network or instance. The result names each instance that does
         not answer; this is no error.
         """
-        return await self._calls().open_transactions(
-            longer_than_ms=open_longer_than_ms, limit=limit
-        )
+        search = OpenTransactionSearch(self._cluster, self._deadline())
+        return await search.find(longer_than_ms=open_longer_than_ms, limit=limit)
 
     async def abort_transaction(
         self,
@@ -61,7 +58,17 @@ class Operators:
             operator=outcomes.Operator(name=operator, reason=reason),
             dry_run=dry_run,
         )
-        return await self._calls().abort(request)
+        response = await self._cluster.call(
+            self._cluster.coordinator_of(transactional_id),
+            methods.ABORT_TRANSACTION,
+            request,
+            deadline=self._deadline(),
+        )
+        return AbortedByOperator(
+            participants=response.participants,
+            already_aborted=response.already_aborted,
+            dry_run=dry_run,
+        )
 
     async def fence_producer(
         self, transactional_id: str, *, operator: str, reason: str, dry_run: bool = False
@@ -78,7 +85,18 @@ class Operators:
             operator=outcomes.Operator(name=operator, reason=reason),
             dry_run=dry_run,
         )
-        return await self._calls().fence(request)
+        response = await self._cluster.call(
+            self._cluster.coordinator_of(transactional_id),
+            methods.FENCE_PRODUCER,
+            request,
+            deadline=self._deadline(),
+        )
+        return FencedByOperator(
+            producer_id=response.producer_id,
+            fenced_epoch=response.fenced_epoch,
+            participants=response.participants,
+            dry_run=dry_run,
+        )
 
     async def describe_producers(
         self, partition: PartitionKey, *, limit: int | None = 100
@@ -88,8 +106,5 @@ class Operators:
         Producers with open transactions come first, up to ``limit``. None: all producers, however
         many, in the order of their ids. Raises UnknownTopicOrPartitionError.
         """
-        return await self._calls().producers_of(TopicPartition.named(partition), limit)
-
-    def _calls(self) -> OperatorCalls:
-        timeout_ms = self._cluster.options.default_api_timeout_ms
-        return OperatorCalls(self._cluster, Deadline.after_ms(timeout_ms))
+        wanted = TopicPartition.named(partition)
+        return await describe_producers(self._cluster, wanted, limit, self._deadline())

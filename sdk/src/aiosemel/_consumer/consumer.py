@@ -164,7 +164,7 @@ class Consumer:
 
     def subscription(self) -> frozenset[str]:
         """Return the topics that this consumer is subscribed to."""
-        return frozenset() if self._group is None else self._group.topics
+        return frozenset() if self._group is None else self._group.member.membership.topics
 
     def assignment(self) -> frozenset[TopicPartition]:
         """Return the partitions that this consumer holds."""
@@ -403,7 +403,7 @@ class Consumer:
             await self._background.close()
             self._arrived.notify()
             if self._group is not None and started:
-                await self._group.leave(Deadline.after_ms(timeout_ms))
+                await self._group.member.leave(Deadline.after_ms(timeout_ms))
 
     async def __aenter__(self) -> Self:
         self._check_open()
@@ -426,7 +426,7 @@ class Consumer:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._fetcher.run(), name="consumer fetcher")
             if self._group is not None:
-                group.create_task(self._group.run(), name="consumer heartbeats")
+                group.create_task(self._group.member.run(), name="consumer heartbeats")
 
     def _needs_group(self) -> Group:
         if self._group is None:

@@ -52,7 +52,7 @@ class Polling:
         if self._group is not None:
             if self._group.reconcile_due:
                 return None
-            self._group.polled()
+            self._group.member.polled()
         return self._positions.take_record()
 
     async def take(self, max_records: int, timeout_ms: int) -> list[ColumnBatch]:
@@ -74,7 +74,7 @@ class Polling:
                 finally:
                     self._fetcher.look()
                 if not taken and self._group is not None:
-                    self._group.check_reachable()
+                    self._group.member.check_reachable()
                 if self._woken and not taken:
                     self._woken = False
                     return taken
@@ -96,7 +96,7 @@ class Polling:
             if known is not None:
                 return known
             if self._group is not None:
-                self._group.check_not_lost()
+                self._group.member.check_not_lost()
             if not await self._arrived.wait(deadline.remaining_ms()):
                 raise not_in_time(f"the position in {partition}", self._fetcher.trouble(partition))
 
@@ -117,10 +117,10 @@ class Polling:
             raise IllegalStateError("the consumer is being polled by another task")
         self._under_way = True
         if self._group is not None:
-            self._group.polling()
+            self._group.member.polling()
         try:
             yield
         finally:
             self._under_way = False
             if self._group is not None:
-                self._group.polled()
+                self._group.member.polled()

@@ -38,7 +38,8 @@ class Group:
         self._group_id = group_id
         self._positions = positions
         member_id = f"{context.random.getrandbits(128):032x}"
-        self._member = GroupMember(context.cluster, group_id, member_id, options, arrived)
+        self.member = GroupMember(context.cluster, group_id, member_id, options, arrived)
+        """What sends heartbeats."""
         self._auto_commit = AutoCommit(
             context.spawn,
             options.auto_commit_interval_ms if options.enable_auto_commit else None,
@@ -47,7 +48,7 @@ class Group:
             self._commit,
         )
         self._rebalance = Rebalance(
-            self._member, positions, self._auto_commit.last, look_for_positions
+            self.member, positions, self._auto_commit.last, look_for_positions
         )
         self.offsets = GroupOffsets(
             context.cluster,
@@ -61,18 +62,18 @@ class Group:
         """Return who commits offsets."""
         if not self.subscribed:
             return ConsumerGroupMetadata(group_id=self._group_id)
-        return self._member.group_metadata()
+        return self.member.group_metadata()
 
     # -- membership ------------------------------------------------------------------------------
 
     def subscribe(self, topics: Collection[str], callbacks: Callbacks) -> None:
         """Want to be a member that reads these topics."""
         if not self.subscribed:
-            self._member.polling()  # a consumer that has not polled yet is not overdue
+            self.member.polling()  # a consumer that has not polled yet is not overdue
         self.subscribed = True
         self._rebalance.callbacks = callbacks
-        self._member.membership.subscribe(topics)
-        self._member.look()
+        self.member.membership.subscribe(topics)
+        self.member.look()
 
     async def unsubscribe(self) -> None:
         """Give up every partition, and leave the group, without a wait for the answer."""
@@ -80,33 +81,8 @@ class Group:
             await self.give_up_all()
         finally:
             self.subscribed = False
-            self._member.membership.leave()
-            self._member.look()
-
-    @property
-    def topics(self) -> frozenset[str]:
-        """What this consumer is subscribed to."""
-        return self._member.membership.topics
-
-    def check_not_lost(self) -> None:
-        """Raise why this consumer has lost its partitions, until a poll lets go of them."""
-        self._member.check_not_lost()
-
-    def check_reachable(self) -> None:
-        """Raise why the group cannot be reached, if no time heals that."""
-        self._member.check_reachable()
-
-    async def run(self) -> None:
-        """Send heartbeats until cancelled."""
-        await self._member.run()
-
-    def polling(self) -> None:
-        """Note that the user is in ``poll``."""
-        self._member.polling()
-
-    def polled(self) -> None:
-        """Note that the user has left ``poll``."""
-        self._member.polled()
+            self.member.membership.leave()
+            self.member.look()
 
     @property
     def reconcile_due(self) -> bool:
@@ -127,10 +103,6 @@ class Group:
                 await self._auto_commit.last(deadline)
         finally:
             await self._auto_commit.stop()
-
-    async def leave(self, deadline: Deadline) -> None:
-        """Leave the group, after ``run``."""
-        await self._member.leave(deadline)
 
     # -- offsets ---------------------------------------------------------------------------------
 
@@ -161,7 +133,7 @@ class Group:
         try:
             await self.offsets.commit(offsets, self._positions.topic_ids(), deadline)
         except StaleMemberEpochError:
-            if not await self._member.ask_again(deadline):
+            if not await self.member.ask_again(deadline):
                 raise
             await self.offsets.commit(offsets, self._positions.topic_ids(), deadline)
 

@@ -1,4 +1,4 @@
-"""What the admin client does for operators: open transactions, aborts, fences, producers."""
+"""The search for open transactions, through all participants, with one deadline."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -8,41 +8,28 @@ from aiosemel._cluster.pages import pages
 from aiosemel._cluster.retry import Deadline
 from aiosemel._cluster.routes import Cluster, Route
 from aiosemel._cluster.transaction_calls import get_outcome, topic_names
-from aiosemel.errors import InvalidRequestError, RefreshRetriableError, RetriableError, SemelError
+from aiosemel.errors import InvalidRequestError, RetriableError, SemelError
 from aiosemel.types.offsets import TopicPartition
-from aiosemel.types.open_transactions import (
-    AbortedByOperator,
-    FencedByOperator,
-    OpenEpoch,
-    OpenTransaction,
-    OpenTransactions,
-    PartitionProducers,
-    ProducerDescription,
-)
+from aiosemel.types.open_transactions import OpenTransaction, OpenTransactions
 from aiosemel.types.transaction_outcomes import TransactionOutcomeDescription
-from semel.broker.v1 import producers_pb2 as producers
 from semel.common.v1 import participants_pb2 as participants
 from semel.coordinator.v1 import cluster_pb2 as cluster
-from semel.coordinator.v1 import outcomes_pb2 as outcomes
-from semel_common import ids
-from semel_common.wire import methods, status
+from semel_common.wire import methods
 
 _PAGE_MAX = 10_000
 """The most open transactions that one answer may be asked for."""
 _ROLE_NAMES = {BROKER: "broker", GROUP_COORDINATOR: "group-coordinator"}
 
 
-class OperatorCalls:
-    """Asks and acts with one deadline for everything."""
+class OpenTransactionSearch:
+    """Asks each participant for its open transactions, and coordinators for their outcomes."""
 
     def __init__(self, cluster_: Cluster, deadline: Deadline) -> None:
         self._cluster = cluster_
         self._deadline = deadline
 
-    # -- open transactions -----------------------------------------------------------------------
-
-    async def open_transactions(self, *, longer_than_ms: int, limit: int) -> OpenTransactions:
-        """See ``Operators.list_open_transactions``."""
+    async def find(self, *, longer_than_ms: int, limit: int) -> OpenTransactions:
+        """Return transactions open for that long, the oldest first, ``limit`` at most."""
         found: list[participants.OpenTransaction] = []
         unreachable: list[str] = []
         truncated = False
@@ -139,87 +126,6 @@ class OperatorCalls:
         topic_ids = {each.participant.topic_partition.topic_id for each in found} - {""}
         return await topic_names(self._cluster, topic_ids, self._deadline)
 
-    # -- acting ---------------------------------------------------------------------------------
-
-    async def abort(self, request: outcomes.AbortTransactionRequest) -> AbortedByOperator:
-        """See ``Operators.abort_transaction``."""
-        response = await self._cluster.call(
-            self._cluster.coordinator_of(request.transactional_id),
-            methods.ABORT_TRANSACTION,
-            request,
-            deadline=self._deadline,
-        )
-        return AbortedByOperator(
-            participants=response.participants,
-            already_aborted=response.already_aborted,
-            dry_run=request.dry_run,
-        )
-
-    async def fence(self, request: outcomes.FenceProducerRequest) -> FencedByOperator:
-        """See ``Operators.fence_producer``."""
-        response = await self._cluster.call(
-            self._cluster.coordinator_of(request.transactional_id),
-            methods.FENCE_PRODUCER,
-            request,
-            deadline=self._deadline,
-        )
-        return FencedByOperator(
-            producer_id=response.producer_id,
-            fenced_epoch=response.fenced_epoch,
-            participants=response.participants,
-            dry_run=request.dry_run,
-        )
-
-    # -- producers ------------------------------------------------------------------------------
-
-    async def producers_of(
-        self, partition: TopicPartition, limit: int | None
-    ) -> PartitionProducers:
-        """See ``Operators.describe_producers``."""
-        topic = await self._cluster.cache.topic(partition.topic, self._deadline)
-        named = participants.TopicPartition(topic_id=topic.topic_id, partition=partition.partition)
-        route = self._cluster.leader_of(ids.TopicPartition(topic.topic_id, partition.partition))
-
-        async def ask(token: str) -> producers.DescribeProducersResponse:
-            request = producers.DescribeProducersRequest(
-                partitions=[named], limit=limit or 0, paged=limit is None, page_token=token
-            )
-            return await self._described_producers(route, request)
-
-        found: list[ProducerDescription] = []
-        described = producers.PartitionProducers()
-        async for page in pages(ask):
-            (described,) = page.partitions
-            found += map(_producer, described.producers)
-        return PartitionProducers(
-            partition=partition,
-            high_watermark=described.high_watermark,
-            last_stable_offset=described.last_stable_offset,
-            producers=tuple(found),
-            producer_count=described.producer_count,
-        )
-
-    async def _described_producers(
-        self, route: Route, request: producers.DescribeProducersRequest
-    ) -> producers.DescribeProducersResponse:
-        """Ask until the partition is described, or refused for good."""
-        response = producers.DescribeProducersResponse()
-
-        async def attempt() -> None:
-            nonlocal response
-            response = await self._cluster.call(
-                route, methods.DESCRIBE_PRODUCERS, request, deadline=self._deadline
-            )
-            (described,) = response.partitions
-            if described.HasField("error"):
-                error = status.from_value(described.error)
-                if isinstance(error, RefreshRetriableError):
-                    await self._cluster.cache.refresh(self._deadline)
-                raise error
-
-        await self._cluster.insist(attempt, deadline=self._deadline)
-        return response
-
 
 def _open(
     found: participants.OpenTransaction,
@@ -239,23 +145,4 @@ def _open(
         first_offset=None if is_group else found.first_offset,
         known=None if isinstance(known, SemelError) else known,
         problem=known.message if isinstance(known, SemelError) else "",
-    )
-
-
-def _producer(answer: producers.ProducerDescription) -> ProducerDescription:
-    return ProducerDescription(
-        producer_id=answer.producer_id,
-        producer_epoch=answer.producer_epoch if answer.producer_epoch >= 0 else None,
-        last_sequence=answer.last_sequence if answer.last_sequence >= 0 else None,
-        last_timestamp_ms=answer.last_timestamp_ms,
-        fence=answer.fence,
-        open_transactions=tuple(
-            OpenEpoch(
-                producer_epoch=open_transaction.producer_epoch,
-                first_offset=open_transaction.first_offset,
-                start_time_ms=open_transaction.start_time_ms,
-                age_ms=open_transaction.age_ms,
-            )
-            for open_transaction in answer.open_transactions
-        ),
     )
