@@ -176,7 +176,7 @@ async def test_a_defect_behind_the_calls_reaches_the_user(
     def broken(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("aiosemel._consumer.fetcher._chunk", broken)
+    monkeypatch.setattr("aiosemel._consumer.fetching.leader_requests._chunk", broken)
     fake.append("orders", 0, [b"a"])
     async with client_of(fake) as client:
         consumer = client.consumer(auto_offset_reset="earliest")

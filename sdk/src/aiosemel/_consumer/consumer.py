@@ -13,7 +13,7 @@ from typing import Self
 from aiosemel._cluster.log_offsets import AtTime, LogEnd, LogOffsets
 from aiosemel._cluster.retry import Deadline
 from aiosemel._consumer.fetched_batch import open_batch
-from aiosemel._consumer.fetcher import Fetcher
+from aiosemel._consumer.fetching.fetcher import Fetcher
 from aiosemel._consumer.group.committed_offsets import to_commit
 from aiosemel._consumer.group.group import Group
 from aiosemel._consumer.group.rebalance import Callbacks, RebalanceCallback
@@ -143,7 +143,9 @@ class Consumer:
             self._positions.unassign(gone)
         for new in sorted(wanted - self._positions.held()):
             self._positions.assign(new, topic_id="")
-        self._fetcher.reports_missing = bool(wanted)  # a consumer without partitions may subscribe
+        self._fetcher.leaders.reports_missing = bool(
+            wanted
+        )  # a consumer without partitions may subscribe
         self._fetcher.look()
 
     async def unsubscribe(self) -> None:
@@ -160,7 +162,7 @@ class Consumer:
             finally:
                 for ticket in self._positions.held():
                     self._positions.unassign(ticket)
-                self._fetcher.reports_missing = False
+                self._fetcher.leaders.reports_missing = False
 
     def subscription(self) -> frozenset[str]:
         """Return the topics that this consumer is subscribed to."""

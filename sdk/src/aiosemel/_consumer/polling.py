@@ -9,7 +9,7 @@ from opentelemetry.trace import Tracer
 from aiosemel._cluster.last_error import not_in_time
 from aiosemel._cluster.retry import Deadline
 from aiosemel._consumer.consumer_spans import now_ns, polled
-from aiosemel._consumer.fetcher import Fetcher
+from aiosemel._consumer.fetching.fetcher import Fetcher
 from aiosemel._consumer.group.group import Group
 from aiosemel._consumer.positions import Positions
 from aiosemel._consumer.running_callbacks import in_callback
