@@ -136,7 +136,7 @@ check: $(SPARK) ## format, lint, types, dependency contracts, tidiness, protos (
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest --quiet tests/test_tidy.py tests/test_ratchets.py
+	$(BIN)/pytest --quiet tests/test_tidy.py tests/test_prose.py
 	$(BIN)/buf lint
 	$(BIN)/python tools/generate_protos.py --check
 	$(BIN)/python tools/generate_docs.py --check

@@ -1,6 +1,6 @@
-"""Checks what ghz reports: it has no thresholds, and its exit status is 0 whatever has failed.
+"""Checks what ghz reports: it has no thresholds, and its exit status is 0 for every result.
 
-What ghz cannot see are errors inside answers, of single partitions or frames: `loadtest.effects`
+ghz cannot see errors inside answers, of single partitions or frames: `loadtest.effects`
 asks the cluster what has become of the calls.
 """
 

@@ -48,7 +48,7 @@ class Preparation:
         self._target = target
         self._producers: Sequence[Producer] = ()
         self.groups: Sequence[str] = ()
-        """Those that the last prepared run commits offsets of."""
+        """The groups whose offsets the last prepared run commits."""
 
     async def prepare(self, run: Run) -> None:
         """Write the data file of a run."""
@@ -58,7 +58,7 @@ class Preparation:
         (DATA / f"{run.scenario}.json").write_text(json.dumps(rows), "utf-8")
 
     async def messages(self, run: Run) -> Sequence[Message]:
-        """Return what is sent, message by message."""
+        """Return the messages of one call."""
         target = self._target
         partitions = cycle(target.partitions)
         match run.scenario:

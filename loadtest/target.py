@@ -21,7 +21,7 @@ _FRUITLESS_MAX = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """One instance of each service, and what is its own."""
+    """One instance of each service, and the names that belong to it."""
 
     run_id: str
     """Random: ids of one load test differ from those of all others."""

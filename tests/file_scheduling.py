@@ -10,7 +10,7 @@ SPARK = "pipeline/tests/"
 
 
 class FileScheduling(LoadFileScheduling):
-    """xdist's schedule by file, but for Spark."""
+    """xdist's schedule by file, except for Spark."""
 
     def _split_scope(self, nodeid: str) -> str:
         return SPARK if nodeid.startswith(SPARK) else nodeid.partition("::")[0]

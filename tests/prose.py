@@ -1,4 +1,4 @@
-"""Clauses without a noun, counted in the project's prose: docstrings, comments and pages.
+"""Clauses without a noun in the project's prose: docstrings, comments and pages.
 
 Each clause of good prose names its subject: a record, a caller, a broker. The patterns here find
 pronouns and relative clauses in the place of that noun, and old-fashioned phrases. Text in code
@@ -7,9 +7,7 @@ blocks, in inline code and in string literals does not count.
 
 import ast
 import re
-from collections import Counter
-from functools import cache
-from pathlib import Path
+from collections.abc import Iterator
 
 from source_tree import ROOT, Module, modules, text_files
 
@@ -39,27 +37,20 @@ PHRASES = (
 
 NOUNLESS = re.compile(rf"\b(?:{PRONOUNS}|{SUBJECTS}|{OBJECTS}|{PHRASES})\b", re.IGNORECASE)
 
-FOLDERS = {"k8s": "pipeline", "loadtest": "bench", "protos": "libs"}
-"""Folders that are no area of their own, with the area that counts them."""
 
-
-@cache
-def nounless_by_area() -> Counter[str]:
-    """Return how many clauses without a noun each area has; an area without one is not there."""
-    found = Counter[str]()
+def nounless() -> Iterator[str]:
+    """Yield each clause without a noun, with its file and its surroundings."""
     for module in modules():
-        found[area(module.path)] += clauses(prose(module))
+        yield from _found(module.path, prose(module))
     for path in text_files():
         if path.endswith(".md"):
-            found["docs"] += clauses(page((ROOT / path).read_text("utf-8")))
-    return +found
+            yield from _found(path, page((ROOT / path).read_text("utf-8")))
 
 
-def area(path: str) -> str:
-    """Return the area that counts a Python file: tests, or its first folder."""
-    first, *rest = Path(path).parts
-    is_test = "tests" in (first, *rest) or first == "conftest.py"
-    return "tests" if is_test else FOLDERS.get(first, first)
+def _found(path: str, text: str) -> Iterator[str]:
+    for clause in NOUNLESS.finditer(text):
+        around = text[max(0, clause.start() - 60) : clause.end() + 40]
+        yield f"{path}: …{' '.join(around.split())}…"
 
 
 def clauses(text: str) -> int:
@@ -77,7 +68,7 @@ def prose(module: Module) -> str:
         and isinstance(node.value.value, str)
     ]
     comments = [comment.text for comment in module.comments()]
-    return "\n".join((*docstrings, *comments))
+    return re.sub(r"``[^`]*``", "code", "\n".join((*docstrings, *comments)))
 
 
 def page(markdown: str) -> str:

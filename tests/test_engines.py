@@ -1,4 +1,4 @@
-"""Markers of engines: who gets one, and what a test without one may start."""
+"""Markers of engines: the tests that get one, and the processes that other tests may start."""
 
 import shutil
 import subprocess

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import aiosemel
-from aiosemel import Admin
+from aiosemel import Admin, Consumer
 from aiosemel._producer.sends import RecordSends
 
 
@@ -106,7 +106,7 @@ def _lines(page: ApiPage) -> Iterator[str]:
 
 def _inherits(public: object) -> bool:
     """Return whether calls of a class come from a private base class."""
-    return isinstance(public, type) and issubclass(public, RecordSends | Admin)
+    return isinstance(public, type) and issubclass(public, RecordSends | Admin | Consumer)
 
 
 def _check_names() -> None:

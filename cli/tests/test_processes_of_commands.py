@@ -319,7 +319,7 @@ async def test_consume_can_be_ended_while_its_reader_does_not_read(
     os.close(writer)
     try:
         async with asyncio.timeout(DEADLINE_S):
-            while waiting_bytes(reader) < PIPE_BYTES:  # noqa: ASYNC110 - nobody tells
+            while waiting_bytes(reader) < PIPE_BYTES:  # noqa: ASYNC110 - no event says it
                 await asyncio.sleep(0)
             process.send_signal(number)
             assert await process.wait() == 0

@@ -20,7 +20,7 @@ def _unacknowledged(patch: pytest.MonkeyPatch) -> None:
             failed(self, error, producer_epoch)
 
     def ended(self: TransactionManager) -> EndTxn | None:
-        self._acknowledged = dict(self._sent)
+        self._participants.acknowledged = dict(self._participants.sent)
         return end_commit(self)
 
     patch.setattr(TransactionManager, "failed", ignored)
@@ -37,6 +37,6 @@ def _abort_after_commit(patch: pytest.MonkeyPatch) -> None:
         self.error = error
         self._move(Event.ABORTABLE)
         self._end_sent = False
-        return self._aborted(error)
+        return self._lost(error)
 
     patch.setattr(TransactionManager, "commit_failed", aborted)

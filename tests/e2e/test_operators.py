@@ -49,7 +49,7 @@ async def open_at(client: SemelClient, name: str) -> OpenTransactions:
     )
 
 
-async def test_what_is_open_is_found_with_what_its_coordinator_knows(
+async def test_an_open_transaction_is_found_with_the_knowledge_of_its_coordinator(
     client: SemelClient, topic: str, name: str
 ) -> None:
     """C-164, C-220."""

@@ -274,7 +274,7 @@ class RecordedProducer(TransactionalProducer):
     def _has_left(self) -> bool:
         """Whether anything of the transaction has. If not, the next one has its epoch."""
         manager = self._transactions.manager
-        return bool(manager._sent) or manager.end_sent
+        return bool(manager._participants.sent) or manager.end_sent
 
     def _settle_unsent(self) -> None:
         """Record that nothing of the transaction has left, so that none of it ever will."""

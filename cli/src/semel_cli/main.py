@@ -75,7 +75,8 @@ def semel(  # noqa: PLR0913, PLR0917 - each option is an argument
     tls_ca: Annotated[
         Path | None,
         typer.Option(
-            envvar="SEMEL_TLS_CA", help="Certificates (PEM) of who may vouch for the cluster."
+            envvar="SEMEL_TLS_CA",
+            help="Certificates (PEM) of the authorities that sign the cluster's.",
         ),
     ] = None,
     tls_cert: Annotated[

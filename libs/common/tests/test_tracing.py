@@ -1,4 +1,4 @@
-"""Trace contexts as text: what is one, and what is not."""
+"""Trace contexts as text: valid and invalid ones."""
 
 import pytest
 from hypothesis import given

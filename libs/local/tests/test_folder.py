@@ -1,4 +1,4 @@
-"""A cluster's folder in use: what is left of an earlier supervisor, and what only looks like it."""
+"""A cluster's folder in use: processes of an earlier supervisor, and others that look like them."""
 
 import os
 import resource
@@ -17,7 +17,7 @@ from semel_local.process import ManagedProcess
 
 
 async def left_running(folder: Path, name: str) -> ManagedProcess:
-    """Start what has the arguments of a service, and nobody who looks after it."""
+    """Start a process with the arguments of a service, and without a supervisor."""
     endless = "import threading; threading.Event().wait()"
     command = (sys.executable, "-c", endless, f"--data_dir={folder / name}", "--instance_id=0")
     process = ManagedProcess(name, command, folder / "logs" / f"{name}.log")

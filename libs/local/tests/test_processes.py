@@ -123,7 +123,7 @@ async def test_a_process_that_ignores_being_asked_is_killed(tmp_path: Path) -> N
     process = ManagedProcess("deaf", _endless(tmp_path, before=deaf), tmp_path / "log")
     await process.spawn()
     async with asyncio.timeout(50):
-        while "deaf" not in process.log_path.read_text():  # noqa: ASYNC110 - it tells nobody else
+        while "deaf" not in process.log_path.read_text():  # noqa: ASYNC110 - only its log says it
             await asyncio.sleep(0)
     assert await process.stop(grace_s=0.01) == -signal.SIGKILL
 

@@ -349,5 +349,5 @@ async def _logged(run: Coroutine[None, None, None], name: str) -> None:
     """Keep an exception of one task from cancelling all others: they share a task group."""
     try:
         await run
-    except Exception:  # noqa: BLE001 - a task of the client has nobody else to tell
+    except Exception:  # noqa: BLE001 - a task of the client cannot raise to a caller
         _log.exception("unexpected end of the task %s", name)

@@ -138,7 +138,7 @@ def test_sequences_wrap_to_zero_c212() -> None:
     assert [batch.base_sequence for batch in drained(accumulator)] == [(1 << 31) - 1, 0]
 
 
-def test_a_new_epoch_starts_sequences_anew_c203() -> None:
+def test_a_new_epoch_restarts_sequences_c203() -> None:
     accumulator = made(transactional=True)
     for partition in (P0, P1):
         append(accumulator, partition)

@@ -240,7 +240,7 @@ async def test_a_closed_producer_begins_no_transaction() -> None:
 async def test_closing_cancels_what_still_runs() -> None:
     client = SemelClient("coordinator:1", connector=FakeCluster())
     await client.open()
-    task = client._spawn(asyncio.Event().wait(), name="endless")  # type: ignore[arg-type]  # its result is nobody's
+    task = client._spawn(asyncio.Event().wait(), name="endless")  # type: ignore[arg-type]  # no caller takes its result
     never_started = client._spawn(elapse(1), name="never started")
     await client.close()
     assert task.cancelled()

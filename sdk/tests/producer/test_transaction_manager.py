@@ -286,7 +286,7 @@ def test_a_next_epoch_that_is_no_number_is_none() -> None:
 def test_an_abort_that_is_refused_ends_the_producer_c199() -> None:
     manager = manager_in(State.ABORTING_TRANSACTION)
     manager.abort_failed(TransactionAbortableError("x"))
-    with pytest.raises(ApplicationRecoverableError, match="this producer is done: x"):
+    with pytest.raises(ApplicationRecoverableError, match="this producer can only be closed: x"):
         manager.abort()
 
 

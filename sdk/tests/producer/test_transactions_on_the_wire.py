@@ -241,7 +241,7 @@ async def test_a_refused_init_ends_the_producer(fake: FakeCluster) -> None:
         producer = client.transactional_producer("orders")
         with pytest.raises(InvalidTransactionTimeoutError):
             await producer.init_transactions()
-        with pytest.raises(SemelError, match="this producer is done: too long"):
+        with pytest.raises(SemelError, match="this producer can only be closed: too long"):
             await producer.begin_transaction()
 
 

@@ -140,7 +140,7 @@ def test_a_transaction_whose_offsets_are_all_removed_is_still_open(group: GroupH
 # -- who commits ---------------------------------------------------------------------------------
 
 
-def test_an_unknown_group_is_made_for_nobody_but_those_without_an_epoch(
+def test_an_unknown_group_is_made_only_for_commits_without_an_epoch(
     group: GroupHarness,
 ) -> None:
     """C-171."""

@@ -32,7 +32,7 @@ class Operation(StrEnum):
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Who may do what: access rules. They count where services authorize (authorizer=acls).",
+    help="List and change access rules. They count where services authorize (authorizer=acls).",
     epilog=examples(
         "semel acls add --principal User:shop --operation write --topic orders --dry-run",
         "semel acls list --principal User:shop",

@@ -32,7 +32,7 @@ UserOption = Annotated[
     ),
 ]
 DefaultOption = Annotated[
-    bool, typer.Option("--default", help="Everybody who has no limits of their own.")
+    bool, typer.Option("--default", help="All users without limits of their own.")
 ]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Check and show, change nothing.")]
 ProducedOption = Annotated[

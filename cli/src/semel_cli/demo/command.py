@@ -40,7 +40,8 @@ app.command(epilog=remote.APPLICATION_EXAMPLES)(remote.application)
 @app.command(epilog=examples("semel demo pizza", "semel demo pizza --seed 7 --no-plain"))
 def pizza(
     seed: Annotated[
-        int | None, typer.Option(help="Who is killed when.", show_default="a random one")
+        int | None,
+        typer.Option(help="The order in which processes are killed.", show_default="a random one"),
     ] = None,
     plain: Annotated[
         bool, typer.Option(help="Run a part without transactions too, to compare.")

@@ -59,7 +59,7 @@ MetricsOption = Annotated[
 TlsOption = Annotated[
     bool,
     typer.Option(
-        help="Encrypt everything, and let in only who has a certificate: made for this cluster"
+        help="Encrypt everything, and admit only clients with a certificate: made for this cluster"
         " in its folder, found by the other commands."
     ),
 ]

@@ -35,9 +35,7 @@ if TYPE_CHECKING:
         TransactionState,
     )
 
-app = typer.Typer(
-    help="Look into transactions, and end those that stay open.", no_args_is_help=True
-)
+app = typer.Typer(help="List and describe transactions, and end open ones.", no_args_is_help=True)
 app.command(epilog=COMPLETE_EXAMPLES)(complete)
 
 

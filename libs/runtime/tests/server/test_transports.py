@@ -131,7 +131,7 @@ async def test_a_handler_that_waits_as_long_as_it_may_has_time_to_answer(
         assert call.deadline is not None
         left_ms = (call.deadline - asyncio.get_running_loop().time()) * 1000
         early_ms.append(left_ms - call.remaining_ms(99_999))
-        # gRPC rounds what is left up to a tenth of a second, by a clock that may be behind.
+        # gRPC rounds the remaining time up to a tenth of a second, by a clock that may be behind.
         assert 0 < left_ms <= PATIENCE_MS + 1_000
         raise RequestTimedOutError("decided, but not complete", outcome="COMMITTED")
 

@@ -5,36 +5,19 @@ there, and the consumer gives partitions up there and nowhere else. A program th
 between two polls may therefore count on its partitions, for ``max_poll_interval_ms``.
 """
 
-import asyncio
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from functools import partial
 from typing import Self
 
-from aiosemel._cluster.log_offsets import AtTime, LogEnd, LogOffsets
 from aiosemel._cluster.retry import Deadline
-from aiosemel._consumer.fetched_batch import open_batch
-from aiosemel._consumer.fetching.fetcher import Fetcher
-from aiosemel._consumer.group.committed_offsets import to_commit
-from aiosemel._consumer.group.group import Group
+from aiosemel._consumer.consumer_offsets import ConsumerOffsets
+from aiosemel._consumer.consumer_positions import ConsumerPositions
 from aiosemel._consumer.group.rebalance import Callbacks, RebalanceCallback
-from aiosemel._consumer.partition_state import OffsetReset
-from aiosemel._consumer.polling import Polling
-from aiosemel._consumer.positions import Positions
-from aiosemel._shared.background_task import Background
-from aiosemel._shared.change_signal import Signal
-from aiosemel._shared.closing import Closing
-from aiosemel._shared.context import Context
 from aiosemel._shared.name_checks import check_topic_names
-from aiosemel._shared.value_checks import check_number
-from aiosemel.errors import ClosedError, IllegalStateError, InvalidGroupIdError
-from aiosemel.options.consumer_options import ConsumerOptions
+from aiosemel.errors import ClosedError, IllegalStateError
 from aiosemel.types.consumer_records import ColumnBatch, ConsumerRecord
 from aiosemel.types.offsets import (
     ConsumerGroupMetadata,
-    OffsetAndMetadata,
-    OffsetAndTimestamp,
-    OffsetSpec,
-    PartitionKey,
     TopicPartition,
 )
 
@@ -44,7 +27,7 @@ POLL_TIMEOUT_MS = 500
 CLOSE_TIMEOUT_MS = 5_000
 
 
-class Consumer:
+class Consumer(ConsumerPositions, ConsumerOffsets):
     """Reads from one cluster. Made by ``SemelClient.consumer``.
 
     ::
@@ -57,45 +40,6 @@ class Consumer:
 
     Partitions are named by (topic, partition). Not to be polled by two tasks at a time.
     """
-
-    def __init__(
-        self, context: Context, group_id: str | None = None, options: ConsumerOptions | None = None
-    ) -> None:
-        """Do no I/O yet. Without a group id, nothing can be subscribed to or committed."""
-        self._context = context
-        self._options = options or ConsumerOptions()
-        self._group_id = group_id
-        self._arrived = Signal()
-        self._positions = Positions(
-            open_batch(self._options),
-            policy=OffsetReset(self._options.auto_offset_reset),
-            prefetch_max_bytes=self._options.prefetch_max_bytes,
-            partition_max_bytes=self._options.max_partition_fetch_bytes,
-        )
-        self._group: Group | None = None
-        self._fetcher: Fetcher
-        if group_id is not None:
-            look = lambda: self._fetcher.look()  # noqa: E731, PLW0108 - it is made below
-            self._group = Group(
-                context, group_id, self._options, self._positions, self._arrived, look
-            )
-        offsets = None if self._group is None else self._group.offsets
-        self._fetcher = Fetcher(
-            context.cluster, self._positions, offsets, self._options, self._arrived
-        )
-        self._log_offsets = LogOffsets(context.cluster, self._options.isolation_level)
-        self._background = Background(self._work, self._arrived.notify)
-        self._polling = Polling(
-            self._positions,
-            self._fetcher,
-            self._arrived,
-            group=self._group,
-            group_id=group_id,
-            check=self._check,
-            tracer=context.tracer,
-        )
-        self._closed = False
-        self._closing = Closing(partial(context.forget, self))
 
     # -- which partitions ------------------------------------------------------------------------
 
@@ -235,154 +179,6 @@ class Consumer:
         """
         self._polling.wakeup()
 
-    # -- positions -------------------------------------------------------------------------------
-
-    def seek(self, partition: tuple[str, int], offset: int) -> None:
-        """Read on at an offset. Raises IllegalStateError for a partition that is not held."""
-        check_number("offset", offset)
-        self._positions.seek(self._held(partition), offset)
-        self._fetcher.look()
-
-    def seek_to_beginning(self, *partitions: tuple[str, int]) -> None:
-        """Read on at the start of the logs: of all partitions, if none is named."""
-        self._seek_to(partitions, OffsetReset.EARLIEST)
-
-    def seek_to_end(self, *partitions: tuple[str, int]) -> None:
-        """Read on at the end of the logs: of all partitions, if none is named.
-
-        The end is the last stable offset with READ_COMMITTED.
-        """
-        self._seek_to(partitions, OffsetReset.LATEST)
-
-    def seek_to_committed(self, *partitions: tuple[str, int]) -> None:
-        """Read on where the group's committed offsets say, or else ``auto_offset_reset``."""
-        for topic_partition in self._named(partitions):
-            self._positions.seek_to_committed(topic_partition)
-        self._fetcher.look()
-
-    def _seek_to(self, partitions: Collection[tuple[str, int]], reset: OffsetReset) -> None:
-        for topic_partition in self._named(partitions):
-            self._positions.seek_to(topic_partition, reset)
-        self._fetcher.look()
-
-    def pause(self, *partitions: tuple[str, int]) -> None:
-        """Return no records of these partitions, of all if none is named, until ``resume``.
-
-        They stay with this consumer for as long as it polls, with their positions; what one gives
-        up and gets again is not paused. Raises IllegalStateError for one that is not held.
-        """
-        for topic_partition in self._named(partitions):
-            self._positions.pause(topic_partition)
-
-    def resume(self, *partitions: tuple[str, int]) -> None:
-        """Go on with paused partitions: with all, if none is named. Raises as ``pause``."""
-        for topic_partition in self._named(partitions):
-            self._positions.resume(topic_partition)
-        self._fetcher.look()
-        self._arrived.notify()
-
-    def paused(self) -> frozenset[TopicPartition]:
-        """Return the partitions that are paused."""
-        return self._positions.paused()
-
-    async def position(self, partition: tuple[str, int], timeout_ms: int | None = None) -> int:
-        """Return the offset of the next record that the user gets; waits until it is known.
-
-        Raises IllegalStateError for a partition that is not held, RequestTimedOutError from what
-        went wrong last, and as ``poll`` what is wrong with the partition; for a position that was
-        not found before the group took the partition away (``on_lost``), what ``committed`` raises.
-        """
-        held = partial(self._supplied, partition)
-        return await self._polling.position(held, self._deadline(timeout_ms))
-
-    def positions(self) -> dict[TopicPartition, int]:
-        """Return the positions that are known now."""
-        return self._positions.positions()
-
-    def _named(self, partitions: Collection[tuple[str, int]]) -> list[TopicPartition]:
-        return [self._held(each) for each in partitions or self._positions.held()]
-
-    def _supplied(self, partition: tuple[str, int]) -> TopicPartition:
-        self._start()
-        self._background.check()
-        return self._held(partition)
-
-    def _held(self, partition: tuple[str, int]) -> TopicPartition:
-        self._context.cluster.home.check()
-        held = TopicPartition.named(partition)
-        if held not in self._positions:
-            raise IllegalStateError(f"{held} is not assigned to this consumer")
-        return held
-
-    # -- logs ------------------------------------------------------------------------------------
-
-    async def beginning_offsets(
-        self, partitions: Iterable[tuple[str, int]], timeout_ms: int | None = None
-    ) -> dict[TopicPartition, int]:
-        """Return where logs begin. Raises UnknownTopicOrPartitionError, RequestTimedOutError."""
-        return await self._ends(partitions, OffsetSpec.EARLIEST, timeout_ms)
-
-    async def end_offsets(
-        self, partitions: Iterable[tuple[str, int]], timeout_ms: int | None = None
-    ) -> dict[TopicPartition, int]:
-        """As ``beginning_offsets``, of ends: with READ_COMMITTED, the last stable offsets."""
-        return await self._ends(partitions, OffsetSpec.LATEST, timeout_ms)
-
-    async def offsets_for_times(
-        self, timestamps_ms: Mapping[PartitionKey, int], timeout_ms: int | None = None
-    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """Return the first record at a time or later, by partition; None where there is none.
-
-        Times are milliseconds since 1970-01-01 UTC. With READ_COMMITTED, only records that are
-        committed are found. Raises as ``beginning_offsets``.
-        """
-        self._check_usable()
-        wanted = {TopicPartition.named(each): AtTime(at) for each, at in timestamps_ms.items()}
-        return await self._log_offsets.find(wanted, self._deadline(timeout_ms))
-
-    async def _ends(
-        self, partitions: Iterable[tuple[str, int]], end: LogEnd, timeout_ms: int | None
-    ) -> dict[TopicPartition, int]:
-        self._check_usable()
-        named = map(TopicPartition.named, partitions)
-        return await self._log_offsets.ends([*named], end, self._deadline(timeout_ms))
-
-    # -- committed offsets -----------------------------------------------------------------------
-
-    async def commit(
-        self,
-        offsets: Mapping[PartitionKey, int | OffsetAndMetadata] | None = None,
-        timeout_ms: int | None = None,
-    ) -> None:
-        """Commit offsets: of the next records to read, by partition. Without any: the positions.
-
-        Not for a consumer whose offsets are sent in transactions. Raises InvalidGroupIdError
-        without a group id; FencedMemberEpochError, UnknownMemberIdError, StaleMemberEpochError when
-        the partitions may belong to another member by now: nothing is committed then;
-        RequestTimedOutError: it may be committed, and so may it when the call was cancelled. Of a
-        partition that is refused, such as for UnknownTopicOrPartitionError, raises the error when
-        all others are committed.
-        """
-        group = self._needs_group()
-        self._start()
-        wanted = to_commit(self._positions.positions()) if offsets is None else to_commit(offsets)
-        await group.commit(wanted, self._deadline(timeout_ms))
-
-    async def committed(
-        self, partitions: Iterable[tuple[str, int]], timeout_ms: int | None = None
-    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Return what the group has committed; None for a partition without an offset.
-
-        With READ_COMMITTED, waits for open transactions that may still change an offset. Raises
-        InvalidGroupIdError without a group id, UnstableOffsetCommitError when it took too long,
-        UnknownTopicOrPartitionError if a partition is not there, some seconds later; of a member
-        whose partitions may belong to another by now, UnknownMemberIdError,
-        FencedMemberEpochError or StaleMemberEpochError, until a poll has joined again.
-        """
-        group, named = self._needs_group(), map(TopicPartition.named, partitions)
-        self._start()
-        return await group.committed(named, self._deadline(timeout_ms))
-
     # -- life ------------------------------------------------------------------------------------
 
     async def close(self, timeout_ms: int = CLOSE_TIMEOUT_MS) -> None:
@@ -413,37 +209,3 @@ class Consumer:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
-
-    def _check_usable(self) -> None:
-        self._context.cluster.home.check()
-        if not self._background.running:  # Else ``on_revoked`` may be told of a close just now.
-            self._check_open()
-
-    def _start(self) -> None:
-        self._check_usable()
-        if not self._background.running:
-            self._background.start(self._context.spawn, f"consumer {self._group_id or ''}".strip())
-
-    async def _work(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._fetcher.run(), name="consumer fetcher")
-            if self._group is not None:
-                group.create_task(self._group.member.run(), name="consumer heartbeats")
-
-    def _needs_group(self) -> Group:
-        if self._group is None:
-            raise InvalidGroupIdError("the consumer has no group id")
-        return self._group
-
-    def _check(self) -> None:
-        self._check_open()
-        self._background.check()
-
-    def _check_open(self) -> None:
-        self._context.cluster.home.check()
-        if self._closed:
-            raise ClosedError("the consumer is closed")
-
-    def _deadline(self, timeout_ms: int | None) -> Deadline:
-        default_ms = self._context.cluster.options.default_api_timeout_ms
-        return Deadline.after_ms(default_ms if timeout_ms is None else timeout_ms)

@@ -49,7 +49,9 @@ def test_an_idle_id_is_forgotten_and_not_before_its_time(harness: TransactionsHa
     assert expired(harness) == ()
 
 
-def test_what_is_open_or_waits_for_markers_is_not_idle(harness: TransactionsHarness) -> None:
+def test_a_transaction_that_is_open_or_waits_for_markers_is_not_idle(
+    harness: TransactionsHarness,
+) -> None:
     """C-097: however long it takes."""
     key = harness.init()
     harness.add(key, A0)

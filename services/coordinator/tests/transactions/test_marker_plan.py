@@ -176,7 +176,7 @@ def test_a_batch_is_bounded_by_markers_and_by_participants() -> None:
     assert harness.take(BROKER_0) == ["P4 commit a0"]
 
 
-def test_a_refused_participant_is_told_again_after_a_pause_and_nobody_else() -> None:
+def test_only_the_refused_participant_is_told_again_after_a_pause() -> None:
     """C-122."""
     harness = PlanHarness()
     key = harness.add(P, 0, A0, B0)

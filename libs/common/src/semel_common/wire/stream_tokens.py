@@ -18,7 +18,7 @@ _log = get_logger(__name__)
 LOOK_BEFORE_S = 30.0
 """How long before a token expires its stream looks for a newer one; at most half of its life."""
 _PAUSE_MIN_S, _PAUSE_MAX_S = 0.05, 1.0
-"""Between two looks: a tenth of what is left."""
+"""The pause between two looks: a tenth of the remaining life."""
 
 StreamKey: TypeAlias = tuple[str, str]
 """The service of a stream, and the cluster that its calls name."""

@@ -1,1 +1,1 @@
-"""Who calls, and the proof: TLS, tokens and the gate of each listener."""
+"""The caller's identity, and the proof: TLS, tokens and the gate of each listener."""

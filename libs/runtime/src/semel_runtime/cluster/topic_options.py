@@ -1,8 +1,8 @@
 """Options of topics: Kafka's names, their defaults, and which values they may have. Pure.
 
 Options travel as text, by their names: a client in any language can set them, and an instance that
-does not know one says so, where an unknown field of a message would be passed over in silence. What
-is stored are the options that were set; ``topic_config`` makes values of them.
+does not know one says so, where an unknown field of a message would be passed over in silence. The
+records hold the options that were set; ``topic_config`` makes values of them.
 """
 
 from collections.abc import Callable, Iterable, Mapping

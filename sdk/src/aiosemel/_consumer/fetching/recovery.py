@@ -25,7 +25,7 @@ _log = get_logger(__name__)
 
 
 class Recovery:
-    """The failures of one consumer's requests, by what it asked: an address, or offsets."""
+    """The failures of one consumer's requests, by the target: an address, or a kind of question."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

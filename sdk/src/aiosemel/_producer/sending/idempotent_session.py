@@ -43,7 +43,7 @@ class Idempotence:
         if isinstance(self._error, InconsistentClusterIdError):
             raise InconsistentClusterIdError(self._error.message, **self._error.details)
         raise ApplicationRecoverableError(
-            f"this producer is done: {self._error.message}"
+            f"this producer can only be closed: {self._error.message}"
         ) from self._error
 
     # -- Owner ----------------------------------------------------------------------------------

@@ -19,8 +19,9 @@ from aiosemel._producer.transactions.commit_and_abort import Ending
 from aiosemel._producer.transactions.id_renewal import Renewal
 from aiosemel._producer.transactions.offset_sending import OffsetSending
 from aiosemel._producer.transactions.registration import Registration
+from aiosemel._producer.transactions.transaction_errors import one_at_a_time
 from aiosemel._producer.transactions.transaction_manager import TransactionManager
-from aiosemel._producer.transactions.transaction_states import Call, State, one_at_a_time
+from aiosemel._producer.transactions.transaction_states import Call, State
 from aiosemel._producer.transactions.two_phase_commit import Preparing, kept_prepared
 from aiosemel._producer.transactions.unknown_outcome import Resolver
 from aiosemel._shared.context import Context

@@ -32,31 +32,31 @@ Source: Kafka ``TransactionManager.java``.
 from collections.abc import Iterable
 
 from aiosemel._producer.transactions.end_requests import EndTxn, PrepareTxn
+from aiosemel._producer.transactions.participants import Participants
+from aiosemel._producer.transactions.transaction_errors import (
+    FATAL,
+    not_committed,
+    out_of_order,
+    outcome_unknown,
+    standing_in_the_way,
+    unacknowledged,
+)
 from aiosemel._producer.transactions.transaction_states import (
     TRANSITIONS,
     Call,
     Event,
     State,
     TransactionOutcome,
-    out_of_order,
 )
 from aiosemel.errors import (
-    ApplicationRecoverableError,
     IllegalStateError,
-    InconsistentClusterIdError,
-    InvalidProducerIdMappingError,
-    ProducerFencedError,
     RetriableError,
     SemelError,
     TransactionAbortableError,
     TransactionAbortedError,
-    TransactionOutcomeUnknownError,
 )
-from semel_common.ids import GroupId, Participant
+from semel_common.ids import Participant
 from semel_common.untrusted_text import natural_number
-
-_FATAL = (ProducerFencedError, InvalidProducerIdMappingError)
-"""Anything else that goes wrong with a transaction only aborts it."""
 
 # The names of the facts in an error that answers EndTxn.
 OUTCOME = "outcome"
@@ -70,13 +70,11 @@ class TransactionManager:
     """The machine of one transactional producer."""
 
     __slots__ = (
-        "_acknowledged",
         "_begun_epoch",
         "_end_sent",
         "_init_number",
         "_next_epoch",
-        "_offset_sequences",
-        "_sent",
+        "_participants",
         "_transactional_id",
         "begun",
         "error",
@@ -105,9 +103,7 @@ class TransactionManager:
         """Why that one never commits, although ``abort`` was not called; None if that is not so."""
         self._begun_epoch = -1
         self._init_number = 0
-        self._sent: dict[Participant, None] = {}
-        self._acknowledged: dict[Participant, None] = {}
-        self._offset_sequences: dict[str, int] = {}
+        self._participants = Participants()
         self._end_sent = False
         self._next_epoch: int | None = None
 
@@ -143,9 +139,7 @@ class TransactionManager:
     def send_offsets(self, group_id: str) -> int:
         """Return the base sequence of one more commit of offsets to a group."""
         self.check(Call.SEND_OFFSETS)
-        sequence = self._offset_sequences.get(group_id, 0)
-        self._offset_sequences[group_id] = sequence + 1
-        return sequence
+        return self._participants.next_offset_sequence(group_id)
 
     def commit(self) -> None:
         """Take no more sends; then wait until all are acknowledged, and call ``end_commit``.
@@ -182,7 +176,7 @@ class TransactionManager:
         if self._next_epoch is not None:
             self.ended(self.producer_id, self._next_epoch)
             return None
-        return self._end(commit=False, participants=self._sent)
+        return self._end(commit=False, participants=self._participants.sent)
 
     def accept_abort(self) -> None:
         """Note that the application has called ``abort`` after the abort."""
@@ -197,7 +191,7 @@ class TransactionManager:
         if call in TRANSITIONS[self.state]:
             return
         if self.error is not None and self.state in (State.ABORTABLE_ERROR, State.FATAL_ERROR):
-            raise self._kept(call)
+            raise standing_in_the_way(call, self.state, self.error)
         raise out_of_order(call, self.state, self._transactional_id)
 
     def check_same(self, transaction: int, call: Call) -> None:
@@ -206,8 +200,7 @@ class TransactionManager:
         if transaction != self.begun:
             raise IllegalStateError(f"the transaction that {call} belongs to has ended")
 
-    # -- requests and answers
-    # ------------------------------------------------------------------------
+    # -- requests and answers ---------------------------------------------------------------------
 
     def initialized(self, producer_id: int, producer_epoch: int) -> None:
         """Take the answer of InitProducerId."""
@@ -226,16 +219,11 @@ class TransactionManager:
         """
         assert self.state in _OPEN, self.state
         assert not self._end_sent, "sent after the transaction's end"
-        if participant in self._sent:
-            self._acknowledged.pop(participant, None)
-            return False
-        self._sent[participant] = None
-        return True
+        return self._participants.sent_to(participant)
 
     def acknowledged(self, participant: Participant) -> None:
         """Note that a participant has acknowledged all that was sent to it."""
-        assert participant in self._sent, participant
-        self._acknowledged[participant] = None
+        self._participants.acknowledged_by(participant)
 
     def failed(self, error: SemelError, producer_epoch: int) -> None:
         """Take an error, not retriable or past its time, of something sent in an epoch."""
@@ -243,7 +231,7 @@ class TransactionManager:
         if not is_open or producer_epoch != self.producer_epoch:
             return
         self.error = self.loss = error
-        if isinstance(error, _FATAL):
+        if isinstance(error, FATAL):
             self.outcome = TransactionOutcome.ABORTED
             self._move(Event.FATAL)
         else:
@@ -274,7 +262,7 @@ class TransactionManager:
         return PrepareTxn(
             producer_id=self.producer_id,
             producer_epoch=self.producer_epoch,
-            participants=tuple(self._acknowledged),
+            participants=tuple(self._participants.acknowledged),
         )
 
     def prepared(self, producer_id: int, producer_epoch: int) -> None:
@@ -290,7 +278,7 @@ class TransactionManager:
         Of a retriable one, nothing is known: ``prepare`` asks again, ``abort`` gives up.
         """
         if self.loss is not None:
-            return self._aborted(self.loss)
+            return self._lost(self.loss)
         outcome = error.details.get(OUTCOME)
         if outcome == TransactionOutcome.ABORTED or isinstance(error, TransactionAbortableError):
             return self._settle_aborted(error)
@@ -306,8 +294,10 @@ class TransactionManager:
         """
         self._check_acknowledged()
         self.check(Call.COMMIT)
-        self.outcome = TransactionOutcome.UNKNOWN if self._sent else TransactionOutcome.COMMITTED
-        return self._end(commit=True, participants=self._acknowledged)
+        self.outcome = (
+            TransactionOutcome.UNKNOWN if self._participants.sent else TransactionOutcome.COMMITTED
+        )
+        return self._end(commit=True, participants=self._participants.acknowledged)
 
     def ended(self, producer_id: int, producer_epoch: int) -> None:
         """Take the answer of EndTxn: the next transaction's epoch."""
@@ -332,7 +322,13 @@ class TransactionManager:
         if not isinstance(error, RetriableError):
             self.error = error
             self._move(Event.FATAL)
-        return self._unknown(error)
+        return outcome_unknown(
+            error,
+            self._transactional_id,
+            self.producer_id,
+            self.producer_epoch,
+            can_ask_again=self.state is State.COMMITTING_TRANSACTION,
+        )
 
     def abort_failed(self, error: SemelError) -> None:
         """Take an error, not retriable, that answered EndTxn(abort)."""
@@ -350,26 +346,23 @@ class TransactionManager:
     def _start(self, producer_id: int, producer_epoch: int) -> None:
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
-        self._sent = {}
-        self._acknowledged = {}
-        self._offset_sequences = {}
+        self._participants = Participants()
         self._end_sent = False
         self._next_epoch = None
         self.error = None
 
     def _check_acknowledged(self) -> None:
         """Let the transaction only be aborted unless everything sent is acknowledged."""
-        if self._acknowledged != self._sent:
-            waiting = [each for each in self._sent if each not in self._acknowledged]
-            self.failed(_unacknowledged(waiting), self.producer_epoch)
+        if waiting := self._participants.unacknowledged():
+            self.failed(unacknowledged(waiting), self.producer_epoch)
         self._check_not_lost()
 
     def _check_not_lost(self) -> None:
         if self.loss is not None:
-            raise self._aborted(self.loss)
+            raise self._lost(self.loss)
 
     def _end(self, *, commit: bool, participants: Iterable[Participant]) -> EndTxn | None:
-        if not self._sent and not self._end_sent:
+        if not self._participants.sent and not self._end_sent:
             self.ended(self.producer_id, self.producer_epoch)
             return None
         self._end_sent = True
@@ -383,7 +376,7 @@ class TransactionManager:
     def _settle(self, error: SemelError) -> None:
         """Go on with the next epoch after a commit; without one, another producer holds it."""
         next_epoch = self._newer_epoch_in(error)
-        if next_epoch is None or isinstance(error, _FATAL):
+        if next_epoch is None or isinstance(error, FATAL):
             self.error = error
             self._move(Event.FATAL)
         else:
@@ -394,54 +387,16 @@ class TransactionManager:
         next_epoch = self._newer_epoch_in(error)
         self.outcome = TransactionOutcome.ABORTED
         self.error = self.loss = error
-        if next_epoch is None or isinstance(error, _FATAL):
+        if next_epoch is None or isinstance(error, FATAL):
             self._move(Event.FATAL)
         else:
             self._move(Event.ABORTABLE)
             self._next_epoch = next_epoch
-        return self._aborted(error)
+        return self._lost(error)
 
     def _newer_epoch_in(self, error: SemelError) -> int | None:
         epoch = natural_number(error.details.get(NEXT_EPOCH, "")) or 0
         return epoch if epoch > self.producer_epoch else None
 
-    def _kept(self, call: Call) -> SemelError:
-        """Return the error that stands in the way of a call, to be raised once more."""
-        error = self.error
-        assert error is not None
-        kind: type[SemelError] = ApplicationRecoverableError
-        message = "this producer is done"
-        if isinstance(error, (*_FATAL, InconsistentClusterIdError)):
-            kind = type(error)
-        elif self.state is State.ABORTABLE_ERROR:
-            kind, message = TransactionAbortableError, "the transaction can only be aborted"
-        again = kind(f"{call} is not possible, {message}: {error.message}", state=self.state)
-        again.__cause__ = error
-        return again
-
-    def _aborted(self, error: SemelError) -> TransactionAbortedError:
-        which = f"transaction {self._begun_epoch} of {self._transactional_id} is not committed"
-        message = f"{which}: {error.message}"
-        aborted = TransactionAbortedError(message, **error.details)
-        aborted.__cause__ = error
-        return aborted
-
-    def _unknown(self, error: SemelError) -> TransactionOutcomeUnknownError:
-        unknown = TransactionOutcomeUnknownError(
-            f"commit of transaction {self.producer_epoch} of {self._transactional_id} was sent, "
-            f"its outcome is not known: {error.message}",
-            transactional_id=self._transactional_id,
-            producer_id=self.producer_id,
-            producer_epoch=self.producer_epoch,
-            can_ask_again=self.state is State.COMMITTING_TRANSACTION,
-        )
-        unknown.__cause__ = error
-        return unknown
-
-
-def _unacknowledged(participants: list[Participant]) -> TransactionAbortableError:
-    names = [
-        p.group_id if isinstance(p, GroupId) else f"{p.topic_id}-{p.partition}"
-        for p in participants
-    ]
-    return TransactionAbortableError(f"not acknowledged: {', '.join(names)}")
+    def _lost(self, error: SemelError) -> TransactionAbortedError:
+        return not_committed(error, self._transactional_id, self._begun_epoch)

@@ -6,8 +6,6 @@ producer stays PREPARED until it completes (KIP-939), and this one may begin its
 
 from enum import Enum, StrEnum, auto
 
-from aiosemel.errors import IllegalStateError
-
 
 class State(StrEnum):
     """Where a transactional producer stands; Kafka's names."""
@@ -116,30 +114,3 @@ TRANSITIONS: dict[State, dict[Call | Event, State]] = {
     },
     _S.FATAL_ERROR: {},
 }
-
-_BUSY = {
-    _S.INITIALIZING,
-    _S.IN_TRANSACTION,
-    _S.PREPARING_TRANSACTION,
-    _S.COMMITTING_TRANSACTION,
-}
-_UNANSWERED = "the abort is not answered yet; begin_transaction and abort send it again"
-
-
-def out_of_order(call: Call, state: State, transactional_id: str) -> IllegalStateError:
-    """Return the error of a call that the state does not allow."""
-    message = f"{call} is not possible in state {state}"
-    if state is State.ABORTING_TRANSACTION:
-        message = f"{message}: {_UNANSWERED}"
-    elif call in (Call.INIT_TRANSACTIONS, Call.BEGIN_TRANSACTION) and state in _BUSY:
-        message = f"{message}: {one_at_a_time(transactional_id)}"
-    return IllegalStateError(message, state=state)
-
-
-def one_at_a_time(transactional_id: str) -> str:
-    """Return what a program is told whose tasks use one producer at the same time."""
-    return (
-        f"the producer {transactional_id!r} is in use, and there is one transaction at a time for"
-        " each producer; end that one first, or let tasks that run at the same time share a pool:"
-        " client.transactions(prefix, size=8)"
-    )

@@ -2,8 +2,8 @@
 
 Anybody can connect. Until a ticket is shown, a connection is a visitor, and costs next to nothing:
 no more is taken of it than a ticket, and there are only so many visitors at a time, in all and of
-one address. A ticket counts only at the listener that gave it, and where certificates say who
-calls, only together with a certificate of the caller that it was given to.
+one address. A ticket counts only at the listener that gave it, and where certificates name
+callers, only together with a certificate of the caller that it was given to.
 """
 
 import asyncio

@@ -26,7 +26,7 @@ class AbortedIndex:
         return len(self._by_transaction)
 
     def __iter__(self) -> Iterator[AbortedTransaction]:
-        """Iterate over the present entries, whatever is added meanwhile."""
+        """Iterate over the present entries; entries that come meanwhile do not count."""
         return chain.from_iterable(tuple(self._by_transaction.values()))
 
     def add(self, aborted: AbortedTransaction) -> None:
