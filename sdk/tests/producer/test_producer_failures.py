@@ -235,7 +235,7 @@ async def test_without_any_producer_id_the_producer_is_done(fake: FakeCluster) -
         delivery = await producer.send("t", b"v")
         with pytest.raises(InvalidRequestError, match="no"):
             await delivery
-        with pytest.raises(ApplicationRecoverableError, match="done: no"):
+        with pytest.raises(ApplicationRecoverableError, match="closed: no"):
             await producer.send("t", b"v")
 
 
