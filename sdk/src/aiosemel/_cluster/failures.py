@@ -1,8 +1,7 @@
-"""Failures: the most important one of a group, its kind, and its causes."""
+"""Rows of failures: their number, the last error, and the level at which each is logged."""
 
 import asyncio
 import logging
-from collections.abc import Iterator
 
 from aiosemel.errors import SemelError
 from aiosemel.types.offsets import TopicPartition
@@ -45,11 +44,3 @@ def named(error: SemelError, of: TopicPartition) -> SemelError:
     """Return an error that says of which partition it is: its broker knows a topic's id alone."""
     details = error.details | {"topic": of.topic, "partition": str(of.partition)}
     return type(error)(f"{of}: {error.message}", **details)
-
-
-def causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error, and the errors that caused it."""
-    at: BaseException | None = error
-    while at is not None:
-        yield at
-        at = at.__cause__

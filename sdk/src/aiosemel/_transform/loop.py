@@ -19,24 +19,32 @@ that another instance has fenced is replaced only if ``take_over_when_fenced`` s
 The failure decides the next step. A failure on the way (brokers, coordinators, rebalances,
 time-outs) is not the records' fault: the loop processes them again, after a pause that grows, for
 ever. An error of the handler, or a refusal because of the contents, is the records' fault: the loop
-tries them one by one, and the one that still fails is poison (``_input.Suspects``).
+tries them one by one, and the one that still fails is poison (``poison.Suspects``).
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
 from dataclasses import replace
 from random import Random
 
 from opentelemetry.trace import Tracer
 
-from aiosemel._cluster.failures import causes
-from aiosemel._cluster.retry import Deadline, growing_pauses_ms
+from aiosemel._cluster.retry import Deadline
 from aiosemel._consumer.consumer import Consumer
 from aiosemel._consumer.consumer_spans import processing
 from aiosemel._producer.transactional_producer import TransactionalProducer
-from aiosemel._shared.change_signal import Signal
+from aiosemel._transform.failures import (
+    Fault,
+    HandlerError,
+    StopError,
+    cause_of,
+    fault_of,
+    place_of,
+)
 from aiosemel._transform.outputs import Outputs
+from aiosemel._transform.pausing import Pausing
 from aiosemel._transform.poison import Input, Suspects
+from aiosemel._transform.producer_supply import ProducerSupply
 from aiosemel._transform.stop_on_signal import run_until_signal
 from aiosemel._transform.types import (
     Handler,
@@ -50,43 +58,18 @@ from aiosemel._transform.types import (
     TransformStats,
 )
 from aiosemel.errors import (
-    AbortableTransactionError,
     ApplicationRecoverableError,
-    GroupIdNotFoundError,
     IllegalStateError,
     InvalidRequestError,
-    ProducerFencedError,
     RetriableError,
     SemelError,
     TransactionOutcomeUnknownError,
-    UnknownServerError,
-    UnknownTopicOrPartitionError,
 )
 from aiosemel.types.consumer_records import ConsumerRecord
 from aiosemel.types.offsets import OffsetAndMetadata, TopicPartition
 from semel_common.library_log import get_logger
 
 _log = get_logger(__name__)
-SERVER_ERRORS_MAX = 20
-"""How many transactions in a row may fail before an error that a server cannot explain stops it."""
-_JITTER = 0.2
-_TRANSIENT = (
-    RetriableError,
-    AbortableTransactionError,
-    ApplicationRecoverableError,
-    GroupIdNotFoundError,
-)
-"""Failures on the way. A group that is gone has lost its members: this one joins again. (The loop
-has waited for a missing output topic already.)
-"""
-
-
-class _HandlerError(Exception):
-    """The handler raised its cause."""
-
-
-class _StopError(Exception):
-    """The cause is to reach the user."""
 
 
 class Transform:
@@ -108,35 +91,32 @@ class Transform:
     ) -> None:
         """Do nothing yet. The consumer is closed at the end, and so is every producer made."""
         self._consumer = consumer
-        self._make_producer = make_producer
-        self._producer: TransactionalProducer | None = None
         self._source = source
         self._handler = handler
         self._on_poison = on_poison
         self._on_event = on_event
         self._options = options
-        self._random = random or Random()
         self._tracer = tracer
         self._input = Input()
         self._suspects = Suspects(options.handler_retries)
         self._stats = TransformStats()
-        self._pauses: Iterator[float] | None = None
+        self._pausing = Pausing(options, random or Random())
+        self._producers = ProducerSupply(
+            make_producer, self._pausing, take_over_when_fenced=options.take_over_when_fenced
+        )
         self._failures = 0
         self._started = False
-        self._stopping = False
         self._handle_signals = handle_signals
         self._transacting = False
-        self._stopped = Signal()
 
     @property
     def stats(self) -> TransformStats:
         """What has happened so far."""
-        return self._stats
+        return replace(self._stats, producers=self._producers.made)
 
     def stop(self) -> None:
         """Let ``run`` end: after the transaction that is open now, if there is one."""
-        self._stopping = True
-        self._stopped.notify()
+        self._pausing.stop()
         self._consumer.wakeup()
 
     def __await__(self) -> Generator[object, None, None]:
@@ -167,16 +147,15 @@ class Transform:
 
     async def _run(self) -> None:
         try:
-            self._producer = await self._new_producer()
+            await self._producers.start()
             self._consumer.subscribe(self._source, on_revoked=self._forget)
-            while not self._stopping:
+            while not self._pausing.stopping:
                 await self._poll()
                 if self._input:
-                    await self._consume(self._producer)
+                    await self._consume(self._producers.present)
         finally:
             try:
-                if self._producer is not None:
-                    await self._producer.close()
+                await self._producers.close()
             finally:
                 await self._consumer.close()
 
@@ -189,7 +168,7 @@ class Transform:
         taken.add(await self._consumer.poll(limit, options.poll_timeout_ms))
         deadline = Deadline.after_ms(options.linger_ms)
         while 0 < len(taken) < limit and taken.size_bytes < options.max_bytes:
-            if deadline.passed or self._stopping:
+            if deadline.passed or self._pausing.stopping:
                 return
             polled = await self._consumer.poll(limit - len(taken), deadline.remaining_ms())
             taken.add(polled)
@@ -230,7 +209,7 @@ class Transform:
         except Exception as error:  # noqa: BLE001 - whatever it is, the transaction must end
             await self._recover(producer, taken, error)
             return
-        self._pauses = None
+        self._pausing.succeeded()
         self._failures = 0
         self._suspects.passed(ends)
         self._count(committed=1, records_in=len(records), records_out=outputs.count)
@@ -250,12 +229,12 @@ class Transform:
             try:
                 await producer.begin_transaction()
             except RetriableError as error:
-                if self._stopping:
+                if self._pausing.stopping:
                     return False
                 _log.warning("beginning again: %s", error)
-                await self._pause()
+                await self._pausing.pause()
             except ApplicationRecoverableError as end:
-                await self._replace(producer, end)
+                await self._producers.replace(end)
                 self._consumer.seek_to_committed()
                 return False
             else:
@@ -265,7 +244,7 @@ class Transform:
         try:
             await outputs.send_all(await self._handler(records, outputs) or ())
         except Exception as error:
-            raise _HandlerError from error
+            raise HandlerError from error
         finally:
             outputs.close()
 
@@ -274,8 +253,8 @@ class Transform:
         try:
             await outputs.send_all(await self._on_poison(record, error, outputs) or ())
         except Exception as stop:
-            stop.add_note(f"on {_place(record)}")
-            raise _StopError from stop
+            stop.add_note(f"on {place_of(record)}")
+            raise StopError from stop
         finally:
             outputs.close()
 
@@ -285,7 +264,7 @@ class Transform:
         try:
             await producer.send_offsets(ends, self._consumer.group_metadata())
         except Exception as error:
-            raise _StopError from error
+            raise StopError from error
 
     async def _commit(self, producer: TransactionalProducer) -> None:
         """Commit; asks again until the outcome is definite, or cannot be asked for."""
@@ -296,10 +275,10 @@ class Transform:
                 self._count(unknown=1)
                 if isinstance(error.__cause__, asyncio.CancelledError):
                     raise error.__cause__ from None  # what it became, the next start finds out
-                if not error.can_ask_again or self._stopping:
+                if not error.can_ask_again or self._pausing.stopping:
                     raise
                 _log.warning("asking for the outcome again: %s", error)
-                await self._pause()
+                await self._pausing.pause()
             else:
                 return
 
@@ -310,12 +289,12 @@ class Transform:
     ) -> None:
         """End the transaction, and go back; raises errors that no repetition heals."""
         records = taken.records()
-        cause = _cause(error)
-        what = _place(records[0]) if len(records) == 1 else f"{len(records)} records"
+        cause = cause_of(error)
+        what = place_of(records[0]) if len(records) == 1 else f"{len(records)} records"
         _log.warning("the transaction of %s did not commit: %r", what, cause)
         unknown = isinstance(error, TransactionOutcomeUnknownError)
         if isinstance(error, TransactionOutcomeUnknownError):
-            await self._settle_by_successor(producer, error)
+            await self._settle_by_successor(error)
         else:
             await self._roll_back(producer, taken, error)
             self._count(aborted=1)
@@ -324,15 +303,13 @@ class Transform:
         )
         if not unknown:
             self._blame(records, error)
-        await self._pause()
+        await self._pausing.pause()
 
-    async def _settle_by_successor(
-        self, producer: TransactionalProducer, error: TransactionOutcomeUnknownError
-    ) -> None:
+    async def _settle_by_successor(self, error: TransactionOutcomeUnknownError) -> None:
         """Go on from the group's committed offsets, once they are settled."""
-        if self._stopping:
+        if self._pausing.stopping:
             raise error
-        await self._replace(producer, error)
+        await self._producers.replace(error)
         self._consumer.seek_to_committed()
 
     async def _roll_back(
@@ -344,7 +321,7 @@ class Transform:
         except InvalidRequestError:
             raise
         except SemelError as end:
-            await self._replace(producer, end, error)
+            await self._producers.replace(end, error)
             self._consumer.seek_to_committed()
         else:
             self._go_back(taken)
@@ -354,41 +331,12 @@ class Transform:
             try:
                 await producer.abort()
             except RetriableError as error:
-                if self._stopping:
+                if self._pausing.stopping:
                     return  # closing the producer does what can be done
                 _log.warning("aborting again: %s", error)
-                await self._pause()
+                await self._pausing.pause()
             else:
                 return
-
-    async def _replace(self, producer: TransactionalProducer, *ends: Exception) -> None:
-        """Put a new producer in the place of one that has come to its end, for these reasons."""
-        for end in ends:
-            fenced = next((e for e in causes(end) if isinstance(e, ProducerFencedError)), None)
-            if fenced is not None and not self._options.take_over_when_fenced:
-                raise end if isinstance(end, TransactionOutcomeUnknownError) else fenced
-        await producer.close()
-        while True:
-            try:
-                self._producer = await self._new_producer()
-            except RetriableError as error:
-                if self._stopping:
-                    raise
-                _log.warning("making a new producer again: %s", error)
-                await self._pause()
-            else:
-                return
-
-    async def _new_producer(self) -> TransactionalProducer:
-        """Make a producer; every earlier transaction of its id is settled, and visible."""
-        producer = self._make_producer()
-        try:
-            await producer.init_transactions()
-        except BaseException:
-            await producer.close()
-            raise
-        self._count(producers=1)
-        return producer
 
     def _go_back(self, taken: Input) -> None:
         """Let the consumer read again what it has polled."""
@@ -399,33 +347,20 @@ class Transform:
 
     def _blame(self, records: list[ConsumerRecord], error: Exception) -> None:
         """Suspect the records, if it was their fault; raises errors that no repetition heals."""
-        cause = _cause(error)
         self._failures += 1
-        if isinstance(cause, UnknownServerError) and self._failures <= SERVER_ERRORS_MAX:
-            return
-        if isinstance(cause, _TRANSIENT) and not isinstance(cause, UnknownTopicOrPartitionError):
-            return
-        of_records = isinstance(error, _HandlerError) or isinstance(
-            cause, (InvalidRequestError, UnknownTopicOrPartitionError)
-        )
-        if isinstance(error, _StopError) or not of_records:
-            raise cause
-        self._suspects.failed(records, cause)
+        match fault_of(error, self._failures):
+            case Fault.ON_THE_WAY:
+                return
+            case Fault.OF_PROGRAM:
+                raise cause_of(error)
+            case Fault.OF_RECORDS:
+                self._suspects.failed(records, cause_of(error))
         failure = self._suspects.poison(records)
         if failure is not None and self._on_poison is None:
-            failure.error.add_note(f"on {_place(records[0])}")
+            failure.error.add_note(f"on {place_of(records[0])}")
             raise failure.error
 
     # -- small things ----------------------------------------------------------------------------
-
-    async def _pause(self) -> None:
-        """Wait a little longer than the last time, or until ``stop``."""
-        if self._pauses is None:
-            options = self._options
-            self._pauses = growing_pauses_ms(options.retry_backoff_ms, options.retry_backoff_max_ms)
-        jitter = self._random.uniform(1 - _JITTER, 1 + _JITTER)
-        if not self._stopping:
-            await self._stopped.wait(next(self._pauses) * jitter)
 
     async def _tell(self, event: TransformEvent) -> None:
         if self._on_event is not None:
@@ -434,16 +369,3 @@ class Transform:
     def _count(self, **more: int) -> None:
         stats = self._stats
         self._stats = replace(stats, **{name: getattr(stats, name) + n for name, n in more.items()})
-
-
-def _place(record: ConsumerRecord) -> str:
-    return f"the record at offset {record.offset} of {record.topic}-{record.partition}"
-
-
-def _cause(error: Exception) -> Exception:
-    """Return what went wrong at first, as far as it is ours to understand."""
-    cause: Exception = error
-    for found_error in causes(error):
-        if isinstance(cause, (_HandlerError, _StopError)) or isinstance(found_error, SemelError):
-            cause = found_error if isinstance(found_error, Exception) else cause
-    return cause

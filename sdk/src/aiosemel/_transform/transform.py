@@ -1,6 +1,6 @@
 """Consume, transform, produce, exactly once: what an application calls.
 
-How it is done, and why it holds, stands in ``_transform_loop``.
+The module ``loop`` says how, and why it holds.
 
 At SIGINT (Ctrl-C), SIGTERM or SIGHUP a transformation ends the transaction in hand, or aborts it
 after ``signal_grace_ms``, and returns as after ``stop``. So a program that does nothing more ends

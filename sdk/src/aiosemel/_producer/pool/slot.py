@@ -4,10 +4,10 @@ A slot outlives its producers. One that has come to its end is replaced by a new
 same id, unless another process has fenced it: to take the id back would fence that one, and so on.
 """
 
-from aiosemel._cluster.failures import causes
 from aiosemel._producer.transactions.transaction_driver import Transactions
 from aiosemel._producer.transactions.transaction_states import State
 from aiosemel._shared.context import Context
+from aiosemel._shared.error_causes import causes
 from aiosemel.errors import (
     ClosedError,
     ProducerFencedError,

@@ -9,7 +9,7 @@ refuses that call if another producer has taken over, so a successor is never fe
 
 import asyncio
 
-from aiosemel._cluster.failures import causes
+from aiosemel._shared.error_causes import causes
 from aiosemel.errors import InvalidProducerTokenError, SemelError
 
 
