@@ -53,11 +53,11 @@ def test_records_share_a_batch_until_it_is_full() -> None:
 def test_a_batch_keeps_keys_headers_and_timestamps() -> None:
     accumulator = made()
     batch = append(accumulator)
-    assert not batch.has_keys
+    assert not batch.keys
     accumulator.append(
         batch, value=None, key=b"k", timestamp_ms=2, headers=(("h", b"x"),), size_bytes=10
     )
-    assert (batch.values, batch.keys, batch.has_keys) == ([b"v", None], [None, b"k"], True)
+    assert (batch.values, batch.keys) == ([b"v", None], [None, b"k"])
     assert (batch.timestamps_ms, batch.headers) == ([1, 2], {1: (("h", b"x"),)})
 
 
@@ -68,8 +68,8 @@ def test_columns_go_into_one_batch(keys: list[bytes | None] | None) -> None:
     accumulator.append_columns(
         batch, rows=columns([b"1", b"2"], keys), timestamp_ms=5, size_bytes=50
     )
-    assert (batch.values, batch.keys) == ([b"1", b"2"], keys or [None, None])
-    assert (batch.has_keys, batch.timestamps_ms) == (keys is not None, [5, 5])
+    assert (batch.values, batch.keys) == ([b"1", b"2"], keys)
+    assert batch.timestamps_ms == [5, 5]
     assert accumulator.used_bytes == 50
 
 

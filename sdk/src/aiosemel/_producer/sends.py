@@ -211,6 +211,11 @@ class TransactionSends(Sends):
         """Raise if this object may not write, whatever state the transaction is in."""
 
     def _check_send(self) -> None:
+        """Raise if no record may be sent now.
+
+        Senders look first whether there is anything to raise, without a call: it runs for each
+        record.
+        """
         self._check_writer()
         if not self._manager.takes_records:
             self._manager.check(Call.SEND)

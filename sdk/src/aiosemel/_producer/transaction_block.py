@@ -6,6 +6,7 @@ from typing import Self
 from aiosemel._producer.sends import TransactionSends
 from aiosemel._producer.transactions.transaction_driver import Transactions
 from aiosemel._producer.transactions.transaction_states import TransactionOutcome
+from aiosemel._shared.process_and_loop import running_loop
 from aiosemel.errors import (
     IllegalStateError,
     RequestTimedOutError,
@@ -110,6 +111,14 @@ class Transaction(TransactionSends):
         self._home.check()
         if self._number != self._manager.begun:
             raise IllegalStateError("this transaction is not open: not yet, or no longer")
+
+    def _check_send(self) -> None:
+        if (
+            running_loop() is not self._home.loop
+            or self._number != self._manager.begun
+            or not self._manager.takes_records
+        ):
+            super()._check_send()
 
     def _is_latest(self) -> bool:
         return self._number is not None and self._number == self._manager.begun

@@ -6,6 +6,7 @@ from aiosemel._producer.sends import TransactionSends
 from aiosemel._producer.transaction_block import Transaction
 from aiosemel._producer.transactions.transaction_driver import Transactions
 from aiosemel._shared.context import Context
+from aiosemel._shared.process_and_loop import running_loop
 from aiosemel._shared.value_checks import check_name
 from aiosemel.errors import ClosedError, InvalidConfigError
 from aiosemel.options.client_options import ProducerOptions
@@ -167,6 +168,10 @@ class TransactionalProducer(TransactionSends):
         self._home.check()
         if self._closed:
             raise _closed()
+
+    def _check_send(self) -> None:
+        if running_loop() is not self._home.loop or self._closed or not self._manager.takes_records:
+            super()._check_send()
 
 
 def _closed() -> ClosedError:

@@ -13,7 +13,7 @@ _ADVICE = (
     'start processes with multiprocessing.get_context("spawn"), or fork before the first client'
     " is opened"
 )
-_running_loop = asyncio._get_running_loop  # noqa: SLF001 - it returns None, and costs a third
+running_loop = asyncio._get_running_loop  # noqa: SLF001 - it returns None, and costs a third
 """Returns the running event loop, if there is one: calls that wait for nothing need none."""
 _forks = 0
 _opened_in: int | None = None
@@ -26,18 +26,19 @@ class Home:
         """Belong to this process, and to no event loop yet."""
         self._forks = _forks
         self._process_id = os.getpid()
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
+        """The event loop of the client; None before it is open."""
 
     def move_in(self, *, uses_grpc: bool) -> None:
         """Take the running event loop. Raises IllegalStateError in a fork that cannot use gRPC."""
         self._check_process()
         if uses_grpc:
             _open_in_this_process()
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
 
     def check(self) -> None:
         """Raise IllegalStateError in another process, and in another event loop."""
-        if _running_loop() is not self._loop:  # A fork runs none, or one of its own.
+        if running_loop() is not self.loop:  # A fork runs none, or one of its own.
             self._check_process()
             self._check_loop()
 
@@ -49,7 +50,7 @@ class Home:
             )
 
     def _check_loop(self) -> None:
-        if self._loop is not None and _running_loop() is not None:
+        if self.loop is not None and running_loop() is not None:
             raise IllegalStateError(
                 "the client was opened in another event loop: use it in that one alone, and open"
                 " a client in each event loop"

@@ -146,10 +146,11 @@ class Accumulator:
         timestamps_ms = batch.timestamps_ms
         position = len(timestamps_ms)
         timestamps_ms.append(timestamp_ms)
+        if batch.keys is not None:
+            batch.keys.append(key)
+        elif key is not None:
+            batch.add_keys((key,))
         batch.values.append(value)
-        batch.keys.append(key)
-        if key is not None:
-            batch.has_keys = True
         if headers:
             batch.headers[position] = headers
         batch.size_bytes += size_bytes

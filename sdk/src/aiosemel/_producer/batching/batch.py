@@ -27,7 +27,6 @@ class Batch:
         "error",
         "expected_base_offset",
         "full_bytes",
-        "has_keys",
         "headers",
         "is_done",
         "is_sent",
@@ -58,8 +57,8 @@ class Batch:
         self.full_bytes = limit_bytes
         """The size up to which it takes records; -1 once it takes no more."""
         self.values: list[bytes | None] = []
-        self.keys: list[bytes | None] = []
-        self.has_keys = False
+        self.keys: list[bytes | None] | None = None
+        """None as long as no record has a key."""
         self.timestamps_ms: list[int] = []
         self.headers: dict[int, HeaderPairs] = {}
         self.encoded: list[EncodedRecords] = []
@@ -94,34 +93,38 @@ class Batch:
         """Give the memory back: callers that wait for the batch need its numbers only."""
         self.close()
         self.values = []
-        self.keys = []
+        self.keys = None
         self.headers = {}
         self.encoded = []
 
     def add_columns(self, rows: RowColumns, timestamp_ms: int) -> None:
         """Add records; ``timestamp_ms`` is for rows without timestamps."""
         start, count = len(self.values), len(rows.values)
+        if rows.keys is not None or self.keys is not None:
+            self.add_keys([None] * count if rows.keys is None else rows.keys)
         self.values.extend(rows.values)
-        self.keys.extend([None] * count if rows.keys is None else rows.keys)
         self.timestamps_ms.extend(rows.timestamps_ms or [timestamp_ms] * count)
-        if rows.keys is not None:
-            self.has_keys = True
         for position, pairs in enumerate(rows.headers or (), start):
             if pairs:
                 self.headers[position] = pairs
+
+    def add_keys(self, keys: Sequence[bytes | None]) -> None:
+        """Add the keys of records, before their values."""
+        if self.keys is None:
+            self.keys = [None] * len(self.values)
+        self.keys.extend(keys)
 
     def add_encoded(self, records: EncodedRecords, timestamps_ms: Sequence[int]) -> None:
         """Add records that are encoded to a batch of such."""
         self.encoded.append(records)
         self.timestamps_ms.extend(timestamps_ms)
-        self.has_keys = self.has_keys or records.keys is not None
 
     def add_append(self, append: ConditionalAppend, timestamp_ms: int) -> None:
         """Add the records of an append; ``timestamp_ms`` is for records without timestamps."""
         self.expected_base_offset = append.expected_base_offset
+        if append.keys is not None:
+            self.add_keys(append.keys)
         self.values.extend(append.values)
-        self.keys.extend(append.keys or [None] * len(append.values))
-        self.has_keys = append.keys is not None
         self.timestamps_ms.extend(append.timestamps_ms or [timestamp_ms] * len(append.values))
         self.headers.update(append.headers)
 

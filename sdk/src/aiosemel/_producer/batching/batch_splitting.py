@@ -31,7 +31,7 @@ def columns_of(batch: Batch) -> Columns:
         return replace(decode_parts(batch.encoded, batch.timestamps_ms), headers=batch.headers)
     return Columns(
         values=batch.values,
-        keys=batch.keys if batch.has_keys else None,
+        keys=batch.keys,
         timestamps_ms=batch.timestamps_ms,
         headers=batch.headers,
     )
@@ -46,9 +46,9 @@ def _sizes(columns: Columns) -> Iterator[int]:
 def _part(batch: Batch, columns: Columns, rows: Slice, limit_bytes: int) -> Batch:
     start, stop, _ = rows
     part = Batch(batch.topic_partition, batch.number, batch.deadline_ms, limit_bytes)
+    keys = None if columns.keys is None else [*columns.keys[start:stop]]
+    part.keys = keys if keys and any(key is not None for key in keys) else None
     part.values = list(columns.values[start:stop])
-    part.keys = [None] * len(part.values) if columns.keys is None else [*columns.keys[start:stop]]
-    part.has_keys = any(key is not None for key in part.keys)
     part.timestamps_ms = list(columns.timestamps_ms[start:stop])
     if columns.headers:
         headers = columns.headers

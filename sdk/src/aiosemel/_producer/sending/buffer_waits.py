@@ -20,10 +20,14 @@ class Room:
         self._granted_bytes = 0
         """Room that was given to waiters who have not used it yet."""
 
+    @property
+    def free_bytes(self) -> int:
+        """How much may be appended now, if no caller waits."""
+        return self._memory_bytes - self._accumulator.used_bytes - self._granted_bytes
+
     def is_free(self, size_bytes: int) -> bool:
         """Return whether records of this size may be appended now, without overtaking a waiter."""
-        used_bytes = self._accumulator.used_bytes + self._granted_bytes
-        return used_bytes + size_bytes <= self._memory_bytes and not self._waiters
+        return size_bytes <= self.free_bytes and not self._waiters
 
     async def wait(self, size_bytes: int, deadline: Deadline) -> None:
         """Wait for room, and for one's turn; append in the same step, or leave it to the next.

@@ -22,7 +22,12 @@ from aiosemel._producer.batching.deliveries import (
 )
 from aiosemel._producer.batching.limits import Limits
 from aiosemel._producer.batching.partitioning import Part, TopicPartitions
-from aiosemel._producer.batching.record_sizes import Slice, check_timestamp, record_size
+from aiosemel._producer.batching.record_sizes import (
+    RECORD_OVERHEAD_BYTES,
+    Slice,
+    check_timestamp,
+    record_size,
+)
 from aiosemel._producer.batching.size_limits import check_request_size
 from aiosemel._producer.sending.buffer_waits import Flushes, Room
 from aiosemel._producer.sending.producer_spans import ProducerSpans, settled
@@ -82,6 +87,8 @@ class Pipeline:
         self._room = Room(self._accumulator, context.cluster.trouble)
         self._flushes = Flushes(self._accumulator, context.cluster.trouble)
         self._unyielded_bytes = 0
+        self._quick_bytes = 0
+        """What single records may take before the next look at the room and at the event loop."""
 
     # -- in -------------------------------------------------------------------------------------
 
@@ -101,13 +108,12 @@ class Pipeline:
         """
         if timestamp_ms is not None:
             check_timestamp(timestamp_ms)
-        size_bytes = record_size(value, key, headers)
+        if type(value) is bytes and key is None and not headers:
+            size_bytes = RECORD_OVERHEAD_BYTES + len(value)
+        else:
+            size_bytes = record_size(value, key, headers)
         partitions = self._topics.known.get(topic)
-        if (
-            partitions is None
-            or self._unyielded_bytes > YIELD_BYTES
-            or not self._room.is_free(size_bytes)
-        ):
+        if partitions is None or (size_bytes > self._quick_bytes and self._must_wait(size_bytes)):
             return None
         if partition is None:
             number = partitions.sticky_number if key is None else partitions.number_of_key(key)
@@ -126,8 +132,20 @@ class Pipeline:
         if timestamp_ms is None:
             timestamp_ms = self._now_ms()
         position = self._accumulator.append(batch, value, key, timestamp_ms, headers, size_bytes)
-        self._unyielded_bytes += size_bytes
+        self._quick_bytes -= size_bytes
         return Delivery(topic, batch, position, self._completions)
+
+    def _must_wait(self, size_bytes: int) -> bool:
+        """Look whether a record must wait for room, or for others; else allow some bytes at once.
+
+        Only single records take of these bytes: the next wait for room takes the rest back.
+        """
+        if self._unyielded_bytes > YIELD_BYTES or not self._room.is_free(size_bytes):
+            return True
+        until_turn = YIELD_BYTES - self._unyielded_bytes
+        self._quick_bytes = max(size_bytes, min(until_turn, self._room.free_bytes))
+        self._unyielded_bytes += self._quick_bytes
+        return False
 
     async def send(
         self,
@@ -283,6 +301,7 @@ class Pipeline:
         return batch
 
     async def _wait_for_room(self, size_bytes: int, deadline: Deadline) -> None:
+        self._quick_bytes = 0
         if self._unyielded_bytes > YIELD_BYTES:
             self._unyielded_bytes = 0
             await asyncio.sleep(0)
