@@ -45,6 +45,7 @@ FILES: Mapping[str, str] = {
     "sdk/tests/test_standard_error.py": "processes",
     "sdk/tests/transform/test_until_signal.py": "processes",
     "tests/e2e/test_backup.py": "processes",
+    "tests/e2e/test_examples.py": "processes",
     "tests/e2e/test_full_disks.py": "processes",
     "tests/e2e/test_home.py": "processes",
     "tests/e2e/test_idle_producers.py": "processes",

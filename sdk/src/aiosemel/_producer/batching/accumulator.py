@@ -423,8 +423,7 @@ class Accumulator:
 
     def unsent(self, topic_partition: TopicPartition) -> list[Batch]:
         """Return the batches of a partition that are not on their way to a broker."""
-        batches = self._partitions[topic_partition]
-        return [batch for batch in (*batches.in_flight, *batches.queue) if not batch.is_sent]
+        return self._partitions[topic_partition].unsent()
 
     def fail_all(self, error: SemelError) -> list[Batch]:
         """Give up, and return, all batches."""

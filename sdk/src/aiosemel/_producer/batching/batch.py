@@ -206,6 +206,10 @@ class PartitionBatches:
         """Whether something in flight was sent again, or is to be."""
         return any(batch.attempts > 1 or not batch.is_sent for batch in self.in_flight)
 
+    def unsent(self) -> list[Batch]:
+        """Return the batches that are not on their way to a broker."""
+        return [batch for batch in (*self.in_flight, *self.queue) if not batch.is_sent]
+
     def take(self, batch: Batch, producer_id: int) -> None:
         """Put a sendable batch in flight."""
         if not batch.was_drained:
