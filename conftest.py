@@ -13,6 +13,10 @@ from hypothesis import HealthCheck, settings
 from surroundings import use_own_environment, use_own_signals
 from xdist.remote import Producer
 
+# As the Makefile does. gRPC reads it at its import, which a folder's conftest.py may bring before
+# pytest_configure.
+os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
+
 # No test asserts how long anything takes: a slow machine finds no mistakes.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")

@@ -4,7 +4,7 @@ import pytest
 
 from access.cluster import ADMIN, COORDINATOR, GROUP_COORDINATOR, OTHER_COORDINATOR, Cluster
 from aiosemel import AclBinding, AclOperation, ResourceType, SemelClient, TopicPartition
-from aiosemel._admin import admin, move_admin
+from aiosemel._admin import move_admin, topic_admin
 from aiosemel.errors import InvalidRequestError
 from semel.common.v1.errors_pb2 import ErrorCode
 from semel.coordinator.v1 import acls_pb2 as acls
@@ -26,7 +26,7 @@ TOO_LARGE = ErrorCode.ERROR_CODE_MESSAGE_TOO_LARGE
 @pytest.fixture(autouse=True)
 def _small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "ITEMS_MAX", 3)
-    for module in (admin, move_admin):
+    for module in (topic_admin, move_admin):
         monkeypatch.setattr(module, "TOPICS_IN_PAGE", 3)
 
 

@@ -155,6 +155,29 @@ async def test_transactions_end_readers_read_and_all_start_below_the_reserve(
         assert await _read_as_group(stage) == [b"after"]
 
 
+@pytest.mark.slow
+async def test_records_are_taken_again_once_a_topic_is_deleted(
+    mount_disk: Callable[[int], Path],
+) -> None:
+    """The remedy that errors and doctor name, on a cluster that writes nothing meanwhile."""
+    async with (
+        started(mount_disk(DISK_BYTES)) as stage,
+        SemelClient(stage.cluster.bootstrap) as client,
+    ):
+        with pytest.raises(RequestTimedOutError, match="is below its reserve"):
+            await _send_until_refused(client)
+        await client.admin().delete_topic("t")
+        await client.admin().create_topic("after")
+        async with client.producer() as producer:
+            await producer.send_and_wait("after", b"taken")
+
+
+async def _send_until_refused(client: SemelClient) -> None:
+    async with client.producer(IMPATIENT) as producer:
+        for _ in range(100):
+            await producer.send_and_wait("t", bytes(800_000))
+
+
 async def _read_as_group(stage: Stage) -> list[bytes | None]:
     """Read one record as a member of a group that commits where it stands."""
     async with (

@@ -135,10 +135,10 @@ async def test_deleted_batches_give_their_space_back(engine: SqliteEngine) -> No
     while await journal.batches.give_back():
         pass
     assert await pragma(journal, "synchronous") == SYNCED
-    await engine.close()
 
     assert pages * PAGE_BYTES > 50 * 500_000
-    assert size_of(engine) < 6 * 1024 * 1024
+    assert size_of(engine) < 6 * 1024 * 1024  # Without an append, which a full disk does not take.
+    assert size_of(engine, "journal.db-wal") == 0
 
 
 async def test_what_is_deleted_is_not_synced_but_what_is_appended_is(engine: SqliteEngine) -> None:

@@ -115,6 +115,21 @@ class Writer:
         except Exception as error:
             raise self._die(error) from error
 
+    async def empty_log(self) -> bool:
+        """Write the write-ahead log into the database, which thereby becomes as short as it may.
+
+        Returns whether it is done: readers may hold it up. Raises JournalUnknownError.
+        """
+        self._check_alive()
+        run = self._connection.execute_fetchall
+        try:
+            await run(f"PRAGMA busy_timeout = {_CHECKPOINT_WAIT_MS}")
+            busy, _, _ = next(iter(await run("PRAGMA wal_checkpoint(TRUNCATE)")))
+            await run(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+        except Exception as error:
+            raise self._die(error) from error
+        return not busy
+
     async def check_epoch(self) -> None:
         """Raise JournalFencedError if another owner has claimed the journal."""
         rows = await self.execute("SELECT epoch FROM owner")
@@ -156,11 +171,8 @@ class Writer:
         size_bytes = self._log_file.stat().st_size
         if size_bytes <= self._empty_log_at_bytes:
             return
-        run = self._connection.execute_fetchall
-        await run(f"PRAGMA busy_timeout = {_CHECKPOINT_WAIT_MS}")
-        busy, _, _ = next(iter(await run("PRAGMA wal_checkpoint(TRUNCATE)")))
-        await run(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
-        self._empty_log_at_bytes = self._log_bytes_max + (size_bytes if busy else 0)
+        is_empty = await self.empty_log()
+        self._empty_log_at_bytes = self._log_bytes_max + (0 if is_empty else size_bytes)
 
     def _sync_witness(self) -> None:
         """Let the witness outlast a loss of power, once a second, and let no write wait for it."""

@@ -6,6 +6,9 @@ page that leaves may cost the move of another one, so a share of the file stays 
 For each page that leaves, SQLite searches its list of free pages. Where the file's end is free and
 became so last, that takes a microsecond; with much that is free elsewhere, a millisecond. So steps
 are bounded in time, and nothing leaves in the midst of a deletion, which may come to the end yet.
+
+The file becomes shorter only when the write-ahead log is written into it. On a full disk no append
+would ever do that, so the last step does.
 """
 
 import time
@@ -34,6 +37,8 @@ class Vacuum:
         self._clock = clock
         self._step_pages = 1
         self._held = False
+        self._is_in_log = False
+        """Whether pages have left that the file still has, because the log is not written yet."""
 
     def hold(self, *, more_comes: bool) -> None:
         """Give nothing back while more is about to be deleted."""
@@ -43,11 +48,15 @@ class Vacuum:
         """Shorten the file by one step; answer whether there is more to give back."""
         free, pages, page_bytes = map(int, (await self._writer.execute(_PAGES))[0])
         surplus = free - max(_SLACK_BYTES // page_bytes, pages // _SLACK_SHARE)
-        if surplus <= 0 or self._held:
+        if self._held:
+            return False
+        if surplus <= 0:
+            self._is_in_log = self._is_in_log and not await self._writer.empty_log()
             return False
         step = min(surplus, self._step_pages, _STEP_BYTES_MAX // page_bytes)
         started = self._clock()
         await self._writer.execute_steps_unsynced(f"PRAGMA incremental_vacuum({step})")
         in_time = self._clock() - started <= _STEP_SECONDS
         self._step_pages = step + 1 if in_time else max(1, step // 2)
-        return surplus > step
+        self._is_in_log = True
+        return True
