@@ -9,7 +9,7 @@ from pathlib import Path
 import uvloop
 from rich.console import Console
 
-from bench import brokers, deletion, footprint, postgres, quotas, security, semel_alone
+from bench import deletion, footprint, postgres, semel_alone
 from bench.measure import Figure, Measured, repeat, show
 from bench.tracing.instructions import instructions
 from bench.tracing.processor_time import processor_time
@@ -22,12 +22,8 @@ STANDALONE = {
     "deletion": deletion.deletion,
     "tracing": processor_time,
     "tracing-instructions": instructions,
-    "quotas": quotas.quotas,
-    "security": security.security,
     "postgres": postgres.postgres,
     "fail-over": postgres.fail_over,
-    "brokers": brokers.brokers,
-    "moves": brokers.moves,
 }
 """Workloads that need no running cluster."""
 

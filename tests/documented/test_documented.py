@@ -70,7 +70,7 @@ MISTAKES = {
     "semel recover": ("recover", "restore"),
     "make alerts-check": ("alerts-check", "check-alerts"),
     "make trace-demo KEEP=1": ("KEEP", "KEPT"),
-    "python -m bench quotas": ("quotas", "quota"),
+    "python -m bench deletion": ("deletion", "deletions"),
     "docker build --file loadtest/k8s/Dockerfile": ("loadtest/k8s", "loadtest"),
     ".venv/bin/semel topics create audit": (".venv/bin/semel", ".venv/bin/semmel"),
 }
