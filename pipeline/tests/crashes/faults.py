@@ -20,7 +20,7 @@ from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from pyspark_semel import SemelDataSource
-from pyspark_semel.sink import identity
+from pyspark_semel.sink import transaction_name
 from pyspark_semel.sink.batch import BatchWriter
 from pyspark_semel.sink.stream import StreamWriter
 from pyspark_semel.sink.write import Written, receipts_of, task_name, task_property, write
@@ -114,7 +114,7 @@ class CrashingStreamWriter(StreamWriter):
         self._plan = plan
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        handle = identity.of_stream(self._options, task_property)
+        handle = transaction_name.of_stream(self._options, task_property)
         if self._plan.forget_versions:
             handle = replace(handle, transactional_id=f"naive-{handle.run}", owner=handle.run)
         task = _Task(self._plan)

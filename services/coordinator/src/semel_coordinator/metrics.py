@@ -14,7 +14,8 @@ from semel_coordinator.transactions.machine import (
 )
 from semel_coordinator.transactions.machine.gauges import Standing
 from semel_coordinator.transactions.markers import MarkerSender
-from semel_coordinator.transactions.markers.plan import LaneStanding, Target
+from semel_coordinator.transactions.markers.marker import Target
+from semel_coordinator.transactions.markers.plan import LaneStanding
 from semel_coordinator.transactions.rpc.runner_access import Runs
 from semel_runtime.clock import Clock
 from semel_runtime.metrics import Metrics

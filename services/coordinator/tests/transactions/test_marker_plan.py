@@ -13,12 +13,8 @@ from semel_coordinator.transactions.machine import (
     in_order,
 )
 from semel_coordinator.transactions.markers import MarkerOptions
-from semel_coordinator.transactions.markers.plan import (
-    NOWHERE,
-    LaneStanding,
-    MarkerPlan,
-    Target,
-)
+from semel_coordinator.transactions.markers.marker import NOWHERE, Target
+from semel_coordinator.transactions.markers.plan import LaneStanding, MarkerPlan
 from semel_runtime.cluster.metadata_image import ServiceRole
 
 BROKER_0 = Target(ServiceRole.BROKER, 0)

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 from transactions_harness import A0, A1, GROUP, cluster_copy, image
 
 from semel_common.ids import TopicPartition
-from semel_coordinator.transactions.markers.plan import NOWHERE, Target
+from semel_coordinator.transactions.markers.marker import NOWHERE, Target
 from semel_coordinator.transactions.markers.routes import Routes
 from semel_runtime.cluster.metadata_image import PartitionLeader, ServiceRole
 

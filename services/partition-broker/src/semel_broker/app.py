@@ -13,7 +13,7 @@ from semel_broker.config import BrokerSettings
 from semel_broker.journal.record_serde import BrokerSerde
 from semel_broker.loops.inquiry import BrokerInquirer
 from semel_broker.loops.purge import Purger
-from semel_broker.loops.retention import RetentionLoop
+from semel_broker.loops.retention_sweep import RetentionSweep
 from semel_broker.loops.scrub import Scrubber
 from semel_broker.loops.take_over import LogTaker
 from semel_broker.machine import BrokerMachine
@@ -57,7 +57,7 @@ class _Background:
     link: ClusterLink
     inquiries: InquiryLoop[TopicPartition, Record]
     purger: Purger
-    retention: RetentionLoop
+    retention: RetentionSweep
     compactor: Compactor
     expiry: ProducerExpiry[TopicPartition, Record]
     taker: LogTaker
@@ -158,7 +158,7 @@ class BrokerApp:
             options=settings.inquiry_options(),
         )
         purger = Purger(runner, machine, store)
-        retention = RetentionLoop(
+        retention = RetentionSweep(
             runner,
             machine,
             environment.clock,

@@ -8,7 +8,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from pyspark_semel.errors import OptionError
-from pyspark_semel.sink import columns, commit_or_abort, identity, options, topics
+from pyspark_semel.sink import columns, commit_or_abort, options, topics, transaction_name
 from pyspark_semel.sink.write import (
     Written,
     receipts_of,
@@ -32,7 +32,7 @@ class BatchWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Write the rows of one task."""
-        handle = identity.of_batch(self._options, task_property, self._write_id)
+        handle = transaction_name.of_batch(self._options, task_property, self._write_id)
         return write(self._options, handle, iterator, name=task_name())
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -41,5 +41,5 @@ class BatchWriter(DataSourceArrowWriter):
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Give it up, unless it is committed."""
-        expected = identity.of_lone_batch(self._options, self._write_id)
+        expected = transaction_name.of_lone_batch(self._options, self._write_id)
         commit_or_abort.abort(self._options, receipts_of(messages), expected)

@@ -6,7 +6,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from pyspark_semel.sink import columns, commit_or_abort, identity, options, topics
+from pyspark_semel.sink import columns, commit_or_abort, options, topics, transaction_name
 from pyspark_semel.sink.write import (
     Written,
     receipts_of,
@@ -27,7 +27,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Write the rows of one task."""
-        handle = identity.of_stream(self._options, task_property)
+        handle = transaction_name.of_stream(self._options, task_property)
         return write(self._options, handle, iterator, name=task_name())
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803 - Spark's

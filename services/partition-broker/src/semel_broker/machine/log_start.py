@@ -11,6 +11,7 @@ from functools import partial
 
 from semel_broker.machine.answers import answer_of
 from semel_broker.machine.log.partition_log import PartitionLog
+from semel_broker.machine.log.retention import retained_from
 from semel_broker.machine.log_directory import LogDirectory
 from semel_broker.machine.records import LogStartMoved, Record
 from semel_broker.machine.values import Deleted, DeletePosition
@@ -84,9 +85,10 @@ class _Deletions:
 
 
 def _expired(logs: Iterable[PartitionLog], *, now_ms: int) -> Iterator[LogStartMoved]:
-    """Yield where logs start once what their topics do not keep is gone."""
+    """Yield the new start of each log whose oldest records its topic does not keep."""
     for log in logs:
-        offset = log.segments.retained_from(
+        offset = retained_from(
+            log.segments,
             log.config,
             last_stable_offset=log.last_stable_offset,
             log_end_offset=log.log_end_offset,

@@ -1,6 +1,7 @@
 """The fan-out: telling every participant of a decided transaction its outcome.
 
-`plan` knows what is still to be told to whom, and is pure; `sender` does the telling.
+`plan` knows which markers are still to be sent to which instance, and `retries` when a marker is
+sent again; both are pure. `sender` sends them.
 """
 
 from semel_coordinator.transactions.markers.options import MarkerOptions

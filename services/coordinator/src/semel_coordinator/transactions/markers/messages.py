@@ -11,7 +11,7 @@ from semel_common.ids import (
     transaction_log_partition_of,
 )
 from semel_coordinator.transactions.machine.state.entities import ParticipantSet, in_order
-from semel_coordinator.transactions.markers.plan import Marker
+from semel_coordinator.transactions.markers.marker import Marker
 from semel_coordinator.transactions.rpc.participant_messages import write_participants
 
 

@@ -14,48 +14,20 @@ there it may come after a later one, which a participant accepts: each ends an e
 of its own. Markers of a transaction-log partition that has moved are dropped wherever the plan
 finds them. A partition that has no leader here goes to the lane NOWHERE, where "deliver" means to
 find out whether it was deleted. Only `stop` and `drop` give a marker up: to forget a marker would
-be to forget an outcome.
+be to forget an outcome. The length of pauses, and held participants: ``retries.py``.
 """
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
 from typing import NamedTuple
 
-from semel_common.ids import Participant, participant_sort_key, transaction_log_partition_of
+from semel_common.ids import Participant, transaction_log_partition_of
 from semel_coordinator.transactions.machine import DecidedTransaction, TransactionKey
 from semel_coordinator.transactions.machine.state.entities import ParticipantSet, in_order
+from semel_coordinator.transactions.markers.marker import Marker, Target
 from semel_coordinator.transactions.markers.options import MarkerOptions
-from semel_runtime.cluster.metadata_image import ServiceRole
-
-
-class Target(NamedTuple):
-    """An instance that has participants."""
-
-    role: ServiceRole
-    instance_id: int
-
-
-NOWHERE = Target(ServiceRole.BROKER, -1)
-"""Where partitions belong that have no leader in this instance's copy of the metadata."""
-
-
-class Marker(NamedTuple):
-    """The outcome of a transaction for participants at one instance. Made often, so a tuple."""
-
-    key: TransactionKey
-    commit: bool
-    participants: tuple[Participant, ...]
-    traceparent: str
-
-
-class Due(NamedTuple):
-    """When a held participant is tried again; ordered by that."""
-
-    at: float
-    participant_key: tuple[int, str, int]
-    participant: Participant
+from semel_coordinator.transactions.markers.retries import HeldMarkers, Pauses
 
 
 @dataclass(slots=True)
@@ -66,10 +38,7 @@ class Lane:
     """Markers in the next batch, at most."""
     queue: deque[Marker] = field(default_factory=deque)
     in_flight: list[Marker] = field(default_factory=list)
-    held: dict[Participant, list[Marker]] = field(default_factory=dict)
-    """Markers, each for this one participant, that wait for their time."""
-    due: list[Due] = field(default_factory=list)
-    """A heap with one entry for each participant that is held."""
+    held: HeldMarkers = field(default_factory=HeldMarkers)
     failures: int = 0
     """How often in a row the instance could not be reached."""
     not_before: float = 0.0
@@ -100,7 +69,7 @@ class MarkerPlan:
         self._options = options
         self._route = route
         self._wake = wake
-        self._jitter = jitter
+        self._pauses = Pauses(options, jitter=jitter)
         self._lanes: dict[Target, Lane] = {}
         self._missing: dict[TransactionKey, dict[Participant, None]] = {}
         self._refusals: dict[Participant, int] = {}
@@ -119,7 +88,8 @@ class MarkerPlan:
         lane = self._lanes[target]
         if lane.queue:
             return lane.not_before
-        return max(lane.not_before, lane.due[0].at) if lane.due else None
+        held_until = lane.held.until
+        return None if held_until is None else max(lane.not_before, held_until)
 
     def failures_of(self, target: Target) -> int:
         """Return how often in a row a target could not be reached."""
@@ -128,8 +98,7 @@ class MarkerPlan:
     def standing(self) -> Iterator[tuple[Target, LaneStanding]]:
         """Yield how each lane stands."""
         for target, lane in self._lanes.items():
-            held = sum(map(len, lane.held.values()))
-            pending = len(lane.queue) + len(lane.in_flight) + held
+            pending = len(lane.queue) + len(lane.in_flight) + len(lane.held)
             yield target, LaneStanding(pending, len(lane.in_flight), lane.failures)
 
     # -- what happens --------------------------------------------------------------------------
@@ -151,7 +120,8 @@ class MarkerPlan:
         assert not lane.in_flight, f"{target} has a batch in flight"
         if now < lane.not_before:
             return ()
-        self._release(lane, now)
+        for released in lane.held.release(now):
+            self._put_back(released)
         room = self._options.batch_participants_max
         while lane.queue and room > 0 and len(lane.in_flight) < lane.batch_max:
             marker = self._sendable(lane, lane.queue.popleft())
@@ -185,7 +155,7 @@ class MarkerPlan:
         lane = self._lanes[target]
         self._put_all_back(lane)
         lane.failures += 1
-        lane.not_before = now + self._pause(lane.failures)
+        lane.not_before = now + self._pauses.after(lane.failures)
 
     def rejected(self, target: Target, now: float) -> None:
         """Note that the batch in flight, as it is, was called wrong.
@@ -201,7 +171,7 @@ class MarkerPlan:
             self._put_all_back(lane)
             lane.batch_max = len(batch) // 2
         # Always the shortest pause: held ones wait for longer and longer.
-        lane.not_before = now + self._pause(1)
+        lane.not_before = now + self._pauses.after(1)
 
     def stop(self, transaction_log_partition: int) -> None:
         """Send no more markers of a transaction-log partition: another instance owns it."""
@@ -246,7 +216,7 @@ class MarkerPlan:
         for participant in marker.participants:
             by_target.setdefault(self._route(participant), []).append(participant)
         for target, those in by_target.items():
-            yield target, _with(marker, those)
+            yield target, marker.part_for(those)
 
     def _lane(self, target: Target) -> Lane:
         lane = self._lanes.get(target)
@@ -262,31 +232,15 @@ class MarkerPlan:
             return None
         if not lane.held:
             return marker
-        free: list[Participant] = []
-        for participant in marker.participants:
-            held = lane.held.get(participant)
-            if held is None:
-                free.append(participant)
-            else:
-                held.append(_only(marker, participant))
-        return _with(marker, free) if free else None
+        free = [each for each in marker.participants if not lane.held.follow(each, marker)]
+        return marker.part_for(free) if free else None
 
     def _hold(self, lane: Lane, participant: Participant, marker: Marker, now: float) -> None:
-        held = lane.held.get(participant)
-        if held is not None:
-            held.append(_only(marker, participant))
+        if lane.held.follow(participant, marker):
             return
         refusals = self._refusals.get(participant, 0) + 1
         self._refusals[participant] = refusals
-        lane.held[participant] = [_only(marker, participant)]
-        due = Due(now + self._pause(refusals), participant_sort_key(participant), participant)
-        heappush(lane.due, due)
-
-    def _release(self, lane: Lane, now: float) -> None:
-        while lane.due and lane.due[0].at <= now:
-            participant = heappop(lane.due).participant
-            for marker in reversed(lane.held.pop(participant)):
-                self._put_back(marker)
+        lane.held.hold(participant, marker, until=now + self._pauses.after(refusals))
 
     def _acknowledge(
         self, participant: Participant, key: TransactionKey, finished: list[TransactionKey]
@@ -300,19 +254,3 @@ class MarkerPlan:
         if not missing:
             del self._missing[key]
             finished.append(key)
-
-    def _pause(self, attempt: int) -> float:
-        """Return seconds: doubling, bounded, and shortened by chance to half at most."""
-        options = self._options
-        longest_ms = min(options.backoff_max_ms, options.backoff_ms << min(attempt - 1, 30))
-        return longest_ms * (1.0 - self._jitter() / 2) / 1000
-
-
-def _only(marker: Marker, participant: Participant) -> Marker:
-    return _with(marker, (participant,))
-
-
-def _with(marker: Marker, participants: Sequence[Participant]) -> Marker:
-    if len(participants) == len(marker.participants):
-        return marker
-    return marker._replace(participants=tuple(participants))

@@ -2,7 +2,7 @@
 
 from semel_common.errors import UnknownTopicIdError, UnknownTopicOrPartitionError
 from semel_common.ids import GroupId, Participant
-from semel_coordinator.transactions.markers.plan import NOWHERE, Target
+from semel_coordinator.transactions.markers.marker import NOWHERE, Target
 from semel_runtime.cluster.metadata_copy import ClusterCopy
 from semel_runtime.cluster.metadata_image import ClusterImage, ServiceRole
 

@@ -46,6 +46,7 @@ from semel_coordinator.transactions.machine import (
     TransactionsRecord,
 )
 from semel_coordinator.transactions.machine.state.entities import NOBODY, ParticipantSet
+from semel_coordinator.transactions.markers.marker import NOWHERE, Marker, Target
 from semel_coordinator.transactions.markers.messages import (
     markers_request,
     not_gone,
@@ -53,13 +54,7 @@ from semel_coordinator.transactions.markers.messages import (
     topic_ids_of,
 )
 from semel_coordinator.transactions.markers.options import MarkerOptions
-from semel_coordinator.transactions.markers.plan import (
-    NOWHERE,
-    LaneStanding,
-    Marker,
-    MarkerPlan,
-    Target,
-)
+from semel_coordinator.transactions.markers.plan import LaneStanding, MarkerPlan
 from semel_coordinator.transactions.markers.routes import Routes
 from semel_coordinator.transactions.markers.spans import MarkerSpans
 from semel_coordinator.transactions.rpc.runner_access import Runs

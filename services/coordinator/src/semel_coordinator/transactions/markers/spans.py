@@ -18,7 +18,7 @@ from semel_common.telemetry import trace_context
 from semel_common.wire import rpc_spans
 from semel_common.wire.methods import Method
 from semel_coordinator.transactions.machine import DecidedTransaction, TransactionKey
-from semel_coordinator.transactions.markers.plan import Marker, Target
+from semel_coordinator.transactions.markers.marker import Marker, Target
 
 COMPLETE = "complete transaction"
 

@@ -1,10 +1,8 @@
-"""The segments of one log: in steps of what old records are deleted.
+"""The segments of one log: retention deletes old records segment by segment.
 
 Theory of operation. A segment is not stored; it is the memory of a range of offsets: its size, and
-the time of its last append. So retention is decided without a look at the store. Time is that of
-the append, not the records' own: a user that imports records from last year wants to keep them,
-too. An append decides whether a segment begins, by the topic's options of that time. Whole segments
-go, the oldest first, and none that reaches past the last stable offset.
+the time of its last append. So retention is decided without a look at the store (``retention.py``).
+An append decides whether a segment begins, by the topic's options of that time.
 """
 
 from collections import deque
@@ -88,24 +86,6 @@ class Segments:
             share_bytes = segment.size_bytes * size_bytes // before_bytes
             self._closed[number] = replace(segment, size_bytes=share_bytes)
             self.total_bytes -= segment.size_bytes - share_bytes
-
-    def retained_from(
-        self, config: TopicConfig, *, last_stable_offset: int, log_end_offset: int, now_ms: int
-    ) -> int:
-        """Return the offset below which nothing is kept any more; 0 if all of it is."""
-        offset, left_bytes = 0, self.total_bytes
-        if not config.cleanup_policy.deletes:
-            return offset
-        segments = list(self)
-        ends = [*(each.base_offset for each in segments[1:]), log_end_offset]
-        for segment, end in zip(segments, ends, strict=False):
-            left_bytes -= segment.size_bytes
-            too_old = 0 <= config.retention_ms < now_ms - segment.last_ms
-            too_much = 0 <= config.retention_bytes <= left_bytes
-            if end > last_stable_offset or not (too_old or too_much):
-                break
-            offset = end
-        return offset
 
     def _end_of_first(self) -> int:
         if len(self._closed) > 1:

@@ -6,7 +6,7 @@ import pytest
 
 from aiosemel import JointHandle
 from pyspark_semel.errors import OptionError, TransactionError
-from pyspark_semel.sink import identity, options
+from pyspark_semel.sink import options, transaction_name
 
 CLUSTER = {"bootstrap.servers": "a:1"}
 RUN = "0b1d5d6e-6d5e-4c0e-9f43-0f6c1c6b7a52"
@@ -20,7 +20,9 @@ WRITE_ID = "write"
 
 
 def of_batch(given: Mapping[str, str], properties: Mapping[str, str]) -> JointHandle:
-    return identity.of_batch(options.of_batch({**CLUSTER, **given}), properties.get, WRITE_ID)
+    return transaction_name.of_batch(
+        options.of_batch({**CLUSTER, **given}), properties.get, WRITE_ID
+    )
 
 
 def names(handle: JointHandle) -> tuple[str, int, str, str]:
@@ -29,14 +31,14 @@ def names(handle: JointHandle) -> tuple[str, int, str, str]:
 
 def test_a_micro_batch_is_a_version_of_its_query() -> None:
     read = options.of_stream({**CLUSTER, "transaction.timeout.ms": "5000"})
-    handle = identity.of_stream(read, PROPERTIES.get)
+    handle = transaction_name.of_stream(read, PROPERTIES.get)
     assert names(handle) == ("spark-query", 12, "query", RUN)
     assert (handle.transaction_timeout_ms, handle.reset) == (5_000, False)
 
 
 def test_a_stream_may_have_a_name_of_its_own() -> None:
     given = {**CLUSTER, "transactionalId": "income", "transactionalIdReset": "true"}
-    handle = identity.of_stream(options.of_stream(given), PROPERTIES.get)
+    handle = transaction_name.of_stream(options.of_stream(given), PROPERTIES.get)
     assert names(handle) == ("income", 12, "query", RUN)
     assert handle.reset
 
@@ -63,19 +65,19 @@ def test_a_batch_that_says_nothing_has_a_transaction_of_its_own() -> None:
 @pytest.mark.parametrize("given", [{}, {"txnAppId": "load", "txnVersion": "3"}])
 def test_a_driver_knows_what_its_tasks_write_outside_of_streams(given: Mapping[str, str]) -> None:
     read = options.of_batch({**CLUSTER, **given})
-    assert identity.of_lone_batch(read, WRITE_ID) == of_batch(given, {})
+    assert transaction_name.of_lone_batch(read, WRITE_ID) == of_batch(given, {})
 
 
 def test_a_driver_does_not_know_the_version_of_a_stream() -> None:
     read = options.of_batch({**CLUSTER, "txnAppId": "load"})
-    assert identity.of_lone_batch(read, WRITE_ID) is None
+    assert transaction_name.of_lone_batch(read, WRITE_ID) is None
 
 
 def test_only_an_id_that_nobody_has_chosen_is_used_once() -> None:
     given = {"txnAppId": "load", "txnVersion": "3"}
     assert not of_batch(given, {}).one_shot
     assert not of_batch({}, PROPERTIES).one_shot
-    assert not identity.of_stream(options.of_stream(CLUSTER), PROPERTIES.get).one_shot
+    assert not transaction_name.of_stream(options.of_stream(CLUSTER), PROPERTIES.get).one_shot
 
 
 def test_an_id_without_a_version_says_too_little() -> None:

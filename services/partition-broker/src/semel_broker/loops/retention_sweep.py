@@ -1,4 +1,4 @@
-"""Retention: looks from time to time whether topics hold more than they keep."""
+"""Applies retention to all logs from time to time; the rule is in ``machine/log/retention.py``."""
 
 import asyncio
 from collections.abc import Sequence
@@ -15,8 +15,8 @@ _PIECE = 1_000
 """Partitions that are looked at in one go, some milliseconds."""
 
 
-class RetentionLoop:
-    """Cuts off what is too old or too much."""
+class RetentionSweep:
+    """Cuts off the records that retention does not keep."""
 
     def __init__(
         self, runner: Runner[Record], machine: BrokerMachine, clock: Clock, *, interval_ms: int
@@ -47,7 +47,7 @@ class RetentionLoop:
             decide = partial(
                 self._machine.log_starts.apply_retention, some, now_ms=self._clock.now_ms()
             )
-            # A full disk must not keep anybody from deleting.
+            # Retention goes on while the disk is full.
             await self._runner.run(decide, privileged=True)
             await asyncio.sleep(0)
 

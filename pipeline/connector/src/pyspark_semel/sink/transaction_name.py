@@ -1,4 +1,4 @@
-"""Whose transaction a task writes, and which: found the same by every task, in every attempt.
+"""The name of a write's transaction: every task finds the same name, in every attempt.
 
 Theory of operation. A transaction is named by id, version, owner and run (see ``JointHandle``).
 Spark tells a task of a stream which query, which run of it and which micro-batch it works for; it
