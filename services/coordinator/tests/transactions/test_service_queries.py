@@ -207,7 +207,7 @@ async def test_all_entries_of_one_id_are_on_one_page(cluster: Cluster) -> None:
             "app",
             "app",
         ]
-        assert first.next_page_token == "app"
+        assert first.next_page_token.endswith("app")
 
 
 @pytest.mark.parametrize("limit", [-1, 10_001])

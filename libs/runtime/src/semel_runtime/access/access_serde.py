@@ -1,11 +1,8 @@
 """Access rules and client quotas as protobuf: on the wire and in journals."""
 
-from base64 import b64decode, b64encode
 from collections.abc import Iterable
 from enum import IntEnum
 from typing import TypeVar
-
-from google.protobuf.message import DecodeError
 
 from semel.common.journal.v1 import cluster_pb2 as journal
 from semel.coordinator.v1 import acls_pb2 as wire
@@ -53,27 +50,6 @@ def acls_to_wire(acls: Iterable[Acl]) -> list[wire.AclBinding]:
         )
         for acl in acls
     ]
-
-
-def page_token_of(binding: wire.AclBinding) -> str:
-    """Return the token of a page of rules that ends with this one."""
-    return b64encode(binding.SerializeToString(deterministic=True)).decode()
-
-
-def acl_after(token: str) -> Acl | None:
-    """Return the rule behind which a page begins; None: at the first one.
-
-    Raises InvalidRequestError for a token that no page had.
-    """
-    if not token:
-        return None
-    try:
-        binding = wire.AclBinding.FromString(b64decode(token, validate=True))
-    except (ValueError, DecodeError) as error:
-        raise InvalidRequestError(
-            f"page_token is {token[:80]!r}: send one as an answer gave it", field="page_token"
-        ) from error
-    return acls_from_wire((binding,))[0]
 
 
 def filter_from_wire(given: wire.AclFilter) -> AclFilter:

@@ -5,7 +5,6 @@ from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 from semel.common.v1 import participants_pb2 as wire
-from semel_common.errors import InvalidRequestError
 from semel_common.wire.methods import LIST_OPEN_TRANSACTIONS
 from semel_runtime.clock import Clock
 from semel_runtime.machine import Result
@@ -13,13 +12,14 @@ from semel_runtime.participant.inquiry import OpenCursor, OpenSince, P, cursor_o
 from semel_runtime.participant.inquiry_loop import participant_to_wire
 from semel_runtime.server.calls import Call, Handlers
 from semel_runtime.server.form_checks import require_int
-from semel_runtime.server.pages import Page, check_token
+from semel_runtime.server.pages import Page, PageTokens
 
 R_co = TypeVar("R_co", covariant=True)
 R_contra = TypeVar("R_contra", contravariant=True)
 R = TypeVar("R")
 T = TypeVar("T")
 
+_TOKENS = PageTokens("ListOpenTransactions")
 _NUMBERS_IN_TOKEN = 3
 """Of a page token: start, producer id and epoch; the participant is behind them."""
 
@@ -62,7 +62,7 @@ class OpenTransactionLister(Generic[P, R]):
     ) -> wire.ListOpenTransactionsResponse:
         """List a page of them."""
         longer_than_ms = require_int("open_longer_than_ms", request.open_longer_than_ms)
-        page, after = Page(request.limit), _cursor(check_token(request.page_token))
+        page, after = Page(request.limit), _cursor(request.page_token)
         now_ms = self._clock.now_ms()
         found = await self._runner.run(
             partial(
@@ -84,20 +84,19 @@ class OpenTransactionLister(Generic[P, R]):
 
 
 def _token(cursor: OpenCursor) -> str:
-    return ":".join(map(str, cursor))
+    return _TOKENS.after(":".join(map(str, cursor)))
 
 
 def _cursor(token: str) -> OpenCursor | None:
     """Return the place behind which a page begins. Raises InvalidRequestError."""
-    if not token:
+    key = _TOKENS.key(token)
+    if key is None:
         return None
-    *numbers, participant = token.split(":", maxsplit=_NUMBERS_IN_TOKEN)
+    *numbers, participant = key.split(":", maxsplit=_NUMBERS_IN_TOKEN)
     try:
         start_ms, producer_id, producer_epoch = map(int, numbers)
     except ValueError:
-        raise InvalidRequestError(
-            f"page_token is {token[:80]!r}: send one as an answer gave it", field="page_token"
-        ) from None
+        raise _TOKENS.unknown(token) from None
     return OpenCursor(start_ms, producer_id, producer_epoch, participant)
 
 

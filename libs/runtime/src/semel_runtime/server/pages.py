@@ -1,14 +1,20 @@
 """Pages of lists: how much of a list one answer has, and where the next one begins.
 
-A list is in the order of a key, and a page's token is the last key that the page has looked at. So
+A list is in the order of a key, and a page's token has the last key that the page has looked at. So
 pages stay right while the list changes: a key that stays from the first page to the last is listed
 exactly once. A page fits a message whatever its entries are, also for a client that names no limit.
+
+A token begins with a checksum of its list and key. So an instance takes the tokens of any other
+instance, and refuses a text that is no token, or the token of another list. The checksum is no
+secret: a token is only a place in a list, and gives no permission.
 """
 
 import asyncio
 import heapq
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from zlib import crc32
 
 from google.protobuf.message import Message
 
@@ -22,6 +28,8 @@ BYTES_MAX = 3 << 20
 """About the most bytes of a page, so that it fits the 4 MiB that gRPC's clients take by default."""
 _SORTED_PER_TURN = 5_000
 """Keys that are sorted before others have their turn."""
+_CHECKSUM_LENGTH = 8
+"""Characters of a checksum, in hexadecimal."""
 
 
 class Page:
@@ -64,14 +72,58 @@ def no_room(what: str) -> MessageTooLargeError:
     )
 
 
-def check_token(token: str) -> str:
-    """Return a page token, which is none of another list. Raises InvalidRequestError."""
-    if len(token) > PAGE_TOKEN_LENGTH_MAX:
-        raise InvalidRequestError(
-            f"page_token has {len(token)} characters: send one as an answer gave it",
+@dataclass(frozen=True, slots=True)
+class PageTokens:
+    """The page tokens of one list."""
+
+    rpc: str
+    """The RPC that answers the list."""
+    of: str = ""
+    """The resource whose list it is, if the RPC has a list for each of several."""
+
+    def after(self, key: str) -> str:
+        """Return the token of a page that ends with this key."""
+        return f"{self._checksum(key)}{key}"
+
+    def key(self, token: str) -> str | None:
+        """Return the key behind which a page begins; None: the first page.
+
+        Raises InvalidRequestError for a token that no answer had.
+        """
+        if not token:
+            return None
+        if len(token) > PAGE_TOKEN_LENGTH_MAX:
+            raise InvalidRequestError(
+                f"page_token has {len(token)} characters: send one as an answer gave it",
+                field="page_token",
+            )
+        key = token[_CHECKSUM_LENGTH:]
+        if token != self.after(key):
+            raise self.unknown(token)
+        return key
+
+    def unknown(self, token: str) -> InvalidRequestError:
+        """Return the error of a token that no answer had."""
+        of = f" of {self.of!r}" if self.of else ""
+        return InvalidRequestError(
+            f"page_token is {token[:80]!r}, which no answer of {self.rpc}{of} gave: send"
+            " next_page_token of the answer before, or no token to begin the list",
             field="page_token",
         )
-    return token
+
+    def _checksum(self, key: str) -> str:
+        text = f"{self.rpc}\0{self.of}\0{key}"
+        return f"{crc32(text.encode()):0{_CHECKSUM_LENGTH}x}"
+
+
+def refuse_token(token: str, *, unless: str) -> None:
+    """Refuse a page token in a request for no pages. Raises InvalidRequestError."""
+    if token:
+        raise InvalidRequestError(
+            f"page_token is {token[:80]!r} in a request without {unless}: set {unless}, or send no"
+            " token",
+            field="page_token",
+        )
 
 
 async def names_after(names: Sequence[str], token: str) -> Iterator[str]:

@@ -3,7 +3,6 @@
 from functools import partial
 
 from semel.group.v1 import group_pb2 as wire
-from semel_common.errors import InvalidRequestError
 from semel_common.ids import GroupId, TopicPartition
 from semel_common.wire.status import to_value
 from semel_group.machine import GroupMachine
@@ -17,7 +16,7 @@ from semel_runtime.participant.inquiry_loop import InquiryLoop
 from semel_runtime.runner import Runner
 from semel_runtime.server.calls import Call
 from semel_runtime.server.form_checks import INT32_MAX, require_count
-from semel_runtime.server.pages import Page, check_token
+from semel_runtime.server.pages import Page, PageTokens, refuse_token
 
 _OFFSETS_MAX = 1_000_000
 """Offsets in an answer to a request for all that names no limit: more than a message has room for,
@@ -48,7 +47,7 @@ class OffsetFetcher:
             reader(request),
             asked_partitions(request),
             require_stable=request.require_stable,
-            page=OffsetsPage(_page_start(request.page_token), limit=page.items_max + 1),
+            page=OffsetsPage(_page_start(request), limit=page.items_max + 1),
         )
         fetched = await self._runner.run(decide)
         self._inquiries.ask_now(fetched.unstable)
@@ -57,7 +56,8 @@ class OffsetFetcher:
             entry = _fetched_offset(offset)
             if request.all_partitions and not page.takes(entry):
                 last = response.offsets[-1]
-                response.next_page_token = f"{last.topic_id}:{last.partition}"
+                key = f"{last.topic_id}:{last.partition}"
+                response.next_page_token = _tokens(request).after(key)
                 break
             response.offsets.append(entry)
         return response
@@ -78,15 +78,20 @@ def asked_partitions(request: wire.FetchOffsetsRequest) -> list[NamedPartition] 
     return named_partitions(request.topics)
 
 
-def _page_start(token: str) -> TopicPartition | None:
+def _tokens(request: wire.FetchOffsetsRequest) -> PageTokens:
+    return PageTokens("FetchOffsets", request.group_id)
+
+
+def _page_start(request: wire.FetchOffsetsRequest) -> TopicPartition | None:
     """Return the partition behind which a page of offsets begins; None: at the first one."""
-    if not token:
+    if not request.all_partitions:
+        refuse_token(request.page_token, unless="all_partitions")
+    key = _tokens(request).key(request.page_token)
+    if key is None:
         return None
-    topic_id, _, number = check_token(token).rpartition(":")
+    topic_id, _, number = key.rpartition(":")
     if not topic_id or not number.isdecimal() or int(number) > INT32_MAX:
-        raise InvalidRequestError(
-            f"page_token is {token[:80]!r}: send one as an answer gave it", field="page_token"
-        )
+        raise _tokens(request).unknown(request.page_token)
     return TopicPartition(topic_id, int(number))
 
 

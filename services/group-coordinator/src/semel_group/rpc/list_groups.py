@@ -11,8 +11,9 @@ from semel_group.machine.values import GroupListing, GroupState
 from semel_runtime.runner import Runner
 from semel_runtime.server.calls import Call
 from semel_runtime.server.form_checks import require_count, require_known
-from semel_runtime.server.pages import Page, check_token, names_after
+from semel_runtime.server.pages import Page, PageTokens, names_after
 
+_TOKENS = PageTokens("ListGroups")
 _LIST_PIECE = 500
 """Groups that are looked at before others have their turn."""
 
@@ -30,19 +31,19 @@ class GroupLister:
         """List a page of the groups that are in one of the states asked for, in pieces."""
         del call
         states = group_states(request)
-        page, token = Page(request.limit), check_token(request.page_token)
+        page, looked_at = Page(request.limit), _TOKENS.key(request.page_token) or ""
         candidates = await self._runner.run(self._machine.groups.list_candidates)
-        names = await names_after(candidates, token)
+        names = await names_after(candidates, looked_at)
         response = wire.ListGroupsResponse()
         while piece := list(islice(names, _LIST_PIECE)):
             for listing in await self._runner.run(partial(self._machine.groups.list_groups, piece)):
                 if listing.state in states:
                     entry = _group_listing(listing)
                     if not page.takes(entry):
-                        response.next_page_token = token
+                        response.next_page_token = _TOKENS.after(looked_at)
                         return response
                     response.groups.append(entry)
-                token = listing.group_id
+                looked_at = listing.group_id
             await asyncio.sleep(0)
         return response
 

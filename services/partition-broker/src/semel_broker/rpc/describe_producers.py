@@ -8,7 +8,7 @@ from semel.common.v1.participants_pb2 import TopicPartition as TopicPartitionOnW
 from semel_broker.machine import BrokerMachine
 from semel_broker.machine.descriptions import DescribedProducer, PartitionProducers
 from semel_broker.machine.records import ProducerState, Record
-from semel_common.errors import InvalidRequestError, SemelError
+from semel_common.errors import SemelError
 from semel_common.ids import TopicPartition
 from semel_common.record_batches.sequence_numbers import next_sequence
 from semel_common.wire.messages.request_bounds import DESCRIBED_PARTITIONS_MAX, ID_LENGTH_MAX
@@ -23,7 +23,7 @@ from semel_runtime.server.form_checks import (
     require_int,
     require_name,
 )
-from semel_runtime.server.pages import Page, check_token, no_room
+from semel_runtime.server.pages import Page, PageTokens, no_room, refuse_token
 
 _PRODUCERS_MAX = 1_000
 
@@ -43,6 +43,7 @@ class ProducerDescriber:
         require_count("partitions", request.partitions, minimum=1, maximum=DESCRIBED_PARTITIONS_MAX)
         if request.paged:
             return await self._page(request)
+        refuse_token(request.page_token, unless="paged")
         limit = require_int("limit", request.limit, maximum=_PRODUCERS_MAX) or _PRODUCERS_MAX
         partitions = list(map(_checked, request.partitions))
         query = partial(self._machine.descriptions.describe_producers, partitions, limit)
@@ -67,10 +68,11 @@ class ProducerDescriber:
         require_count("partitions", request.partitions, minimum=1, maximum=1)
         (asked,) = request.partitions
         page = Page(request.limit, unless_limited=_PRODUCERS_MAX)
+        tokens = PageTokens("DescribeProducers", f"{asked.topic_id}:{asked.partition}")
         query = partial(
             self._machine.descriptions.describe_producers_behind,
             _checked(asked),
-            _producer_id(check_token(request.page_token)),
+            _producer_id(request.page_token, tokens),
             page.items_max + 1,
         )
         described = await self._runner.run(query)
@@ -84,7 +86,8 @@ class ProducerDescriber:
         for producer in described.producers:
             entry = _producer(producer, now_ms)
             if not page.takes(entry):
-                response.next_page_token = str(out.producers[-1].producer_id)
+                last = out.producers[-1].producer_id
+                response.next_page_token = tokens.after(str(last))
                 break
             out.producers.append(entry)
         return response
@@ -97,15 +100,14 @@ def _checked(asked: TopicPartitionOnWire) -> TopicPartition:
     )
 
 
-def _producer_id(token: str) -> int:
+def _producer_id(token: str, tokens: PageTokens) -> int:
     """Return the producer id behind which a page begins. Raises InvalidRequestError."""
-    if not token:
+    key = tokens.key(token)
+    if key is None:
         return 0
-    if not token.isdecimal() or int(token) > INT64_MAX:
-        raise InvalidRequestError(
-            f"page_token is {token[:80]!r}: send one as an answer gave it", field="page_token"
-        )
-    return int(token)
+    if not key.isdecimal() or int(key) > INT64_MAX:
+        raise tokens.unknown(token)
+    return int(key)
 
 
 def _write(described: PartitionProducers, now_ms: int, out: wire.PartitionProducers) -> None:

@@ -22,9 +22,10 @@ from semel_runtime.cluster.metadata_image import ClusterImage, Topic
 from semel_runtime.cluster.metadata_serde import internal_to_wire, layout_to_wire
 from semel_runtime.server.calls import Call
 from semel_runtime.server.form_checks import INT64_MAX, require_count, require_int
-from semel_runtime.server.pages import Page, check_token
+from semel_runtime.server.pages import Page, PageTokens, refuse_token
 
 MAX_WAIT_MS_MAX = 300_000
+_TOKENS = PageTokens("Metadata")
 
 
 class MetadataTeller:
@@ -95,11 +96,11 @@ class MetadataTeller:
         if not request.limit:
             response.MergeFrom(listed)
             return
-        page, token = Page(request.limit), check_token(request.page_token)
-        behind = (topic for topic in listed.topics if topic.name > token)
+        page, after = Page(request.limit), _TOKENS.key(request.page_token) or ""
+        behind = (topic for topic in listed.topics if topic.name > after)
         for topic in sorted(behind, key=lambda topic: topic.name):
             if not page.takes(topic):
-                response.next_page_token = response.topics[-1].name
+                response.next_page_token = _TOKENS.after(response.topics[-1].name)
                 return
             response.topics.append(topic)
 
@@ -138,6 +139,9 @@ def check_metadata(request: wire.MetadataRequest) -> None:
     """Check the form of a request."""
     require_count("topics", request.topics, maximum=NAMES_MAX)
     require_count("topic_ids", request.topic_ids, maximum=NAMES_MAX)
+    if not (request.all_topics and request.limit):
+        refuse_token(request.page_token, unless="all_topics and limit")
+    _TOKENS.key(request.page_token)
     require_ids("topic_ids", request.topic_ids)
     require_int("known_version", request.known_version, maximum=INT64_MAX)
     require_int("max_wait_ms", request.max_wait_ms, maximum=MAX_WAIT_MS_MAX)

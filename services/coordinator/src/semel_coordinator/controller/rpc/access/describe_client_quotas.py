@@ -9,10 +9,10 @@ from semel_coordinator.controller.rpc.metadata_reader import MetadataReader
 from semel_runtime.access.access_serde import quotas_to_wire
 from semel_runtime.server.calls import Call
 from semel_runtime.server.form_checks import require_count
-from semel_runtime.server.pages import Page, check_token
+from semel_runtime.server.pages import Page, PageTokens
 
-_USER = "="
-"""Stands before the name of a user in a page token: the token of no user is not that of no page."""
+_TOKENS = PageTokens("DescribeClientQuotas")
+"""Their key may be empty: it is the name of no user, whose limits are those of all others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +28,15 @@ class QuotaDescriber:
         require_count("users", request.users, maximum=NAMES_MAX)
         require_users(request.users)
         users = set(request.users)
-        page, token = Page(request.limit), check_token(request.page_token)
+        page, after = Page(request.limit), _TOKENS.key(request.page_token)
         found = (await self.reader.read(self.reader.image)).client_quotas
         wanted = (quotas for quotas in found if not users or quotas.user in users)
         response = wire.DescribeClientQuotasResponse()
         for entry in quotas_to_wire(wanted):
-            if f"{_USER}{entry.user}" <= token:
+            if after is not None and entry.user <= after:
                 continue
             if not page.takes(entry):
-                response.next_page_token = f"{_USER}{response.client_quotas[-1].user}"
+                response.next_page_token = _TOKENS.after(response.client_quotas[-1].user)
                 break
             response.client_quotas.append(entry)
         return response

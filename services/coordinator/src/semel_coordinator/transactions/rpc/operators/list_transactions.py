@@ -13,8 +13,9 @@ from semel_coordinator.transactions.rpc.operators.state_numbers import FROM_WIRE
 from semel_coordinator.transactions.rpc.service_parts import ServiceParts
 from semel_runtime.server.calls import Call
 from semel_runtime.server.form_checks import require_count, require_int, require_known
-from semel_runtime.server.pages import Page, check_token, names_after
+from semel_runtime.server.pages import Page, PageTokens, names_after
 
+_TOKENS = PageTokens("ListTransactions")
 _PIECE = 1_000
 """Transactional ids that a list looks at in one go, a few milliseconds."""
 _PIECE_WITH_PATTERN = 50
@@ -34,9 +35,9 @@ class TransactionLister:
         parts = self.parts
         parts.claim.check()
         wanted = _filter(request)
-        page, token = Page(request.limit), check_token(request.page_token)
+        page, looked_at = Page(request.limit), _TOKENS.key(request.page_token) or ""
         candidates = await parts.runner.run(lambda: parts.machine.queries.list_candidates(wanted))
-        names = await names_after(candidates, token)
+        names = await names_after(candidates, looked_at)
         size = _PIECE if wanted.matches is None else _PIECE_WITH_PATTERN
         response = wire.ListTransactionsResponse()
         while piece := list(islice(names, size)):
@@ -44,10 +45,10 @@ class TransactionLister:
             for name, listings in groupby(found, key=lambda listing: listing.transactional_id):
                 entries = [_entry(listing) for listing in listings]
                 if not page.takes(*entries):
-                    response.next_page_token = token
+                    response.next_page_token = _TOKENS.after(looked_at)
                     return response
                 response.transactions.extend(entries)
-                token = name
+                looked_at = name
             await asyncio.sleep(0)
         return response
 
