@@ -365,6 +365,19 @@ async def test_a_bad_line_in_a_long_input_is_one_sentence(
     assert sentence.startswith("semel: line 2 of the input is no record: it is not JSON")
 
 
+async def test_many_records_that_could_not_be_stored_are_told_once(bootstrap: str) -> None:
+    async with SemelClient(bootstrap) as client:
+        options = {"cleanup.policy": "compact"}
+        await client.admin().create_topic("keyed", partitions=1, configs=options)
+    arguments = ("produce", "keyed", "--bootstrap", bootstrap)
+    async with command(*arguments) as produce, asyncio.timeout(DEADLINE_S):
+        _, said = await produce.process.communicate(b"no key\n" * 30_000)
+    assert produce.process.returncode == 1
+    stored, lost = said.decode().splitlines()
+    assert stored == "0 records stored in keyed"
+    assert "records could not be stored: record 0 of a batch has no key" in lost
+
+
 async def test_records_that_could_not_be_stored_are_told_beside_a_bad_line(bootstrap: str) -> None:
     async with SemelClient(bootstrap) as client, asyncio.timeout(DEADLINE_S):
         await client.admin().create_topic("torn", partitions=1)

@@ -49,8 +49,14 @@ def test_a_message_stays_as_it_is_while_others_arrive() -> None:
 
 def test_a_larger_message_is_an_error_before_it_arrives() -> None:
     reader = MessageReader(10)
-    with pytest.raises(MessageSizeError, match="11 bytes"):
+    with pytest.raises(MessageSizeError, match="11 bytes, more than 10"):
         read(reader, (11).to_bytes(4), [SIZE_MAX])
+
+
+def test_bytes_of_another_protocol_are_shown() -> None:
+    reader = MessageReader(SIZE_MAX)
+    with pytest.raises(MessageSizeError, match=r"^b'HTTP' announces .*sends no frames of Semel$"):
+        read(reader, b"HTTP/1.1 400 Bad Request", [SIZE_MAX])
 
 
 def test_a_reader_of_small_messages_has_no_more_memory_than_one_of_them() -> None:

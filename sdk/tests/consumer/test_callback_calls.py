@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import pytest
 from consumer_harness import Client, client_of, pass_time
@@ -80,8 +81,9 @@ class Caller:
 
     async def until_called(self) -> None:
         """Poll until the callback was told, and the poll is over."""
-        while not self.called:
-            await self.consumer.poll(timeout_ms=100)
+        with suppress(ClosedError):  # One of the calls closes the consumer.
+            while not self.called:
+                await self.consumer.poll(timeout_ms=100)
 
 
 async def _outcome(call: Awaitable[object]) -> object:
@@ -97,6 +99,14 @@ async def test_a_call_works_when_partitions_came(fake: FakeCluster, name: str) -
         caller = Caller(client, "on_assigned", CALLS[name])
         await caller.until_called()
         assert not isinstance(caller.outcome, Exception)
+
+
+async def test_a_poll_whose_callback_closes_the_consumer_ends_at_once(fake: FakeCluster) -> None:
+    async with client_of(fake) as client:
+        caller = Caller(client, "on_assigned", CALLS["close"])
+        async with asyncio.timeout(AT_ONCE_MS / 1000):
+            with pytest.raises(ClosedError, match="the consumer is closed"):
+                await caller.consumer.poll(timeout_ms=60_000)
 
 
 @pytest.mark.parametrize("name", POSITION_AFTER)
@@ -227,6 +237,7 @@ async def test_a_callback_closes_what_another_task_closes_and_waits_for_nothing(
         fake.group_epoch += 1
         await pass_time(3)
         async with asyncio.timeout(10):
-            while not told.is_set():
-                await consumer.poll(timeout_ms=100)
+            with suppress(ClosedError):
+                while True:
+                    await consumer.poll(timeout_ms=100)
             await closing

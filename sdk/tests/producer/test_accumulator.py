@@ -18,10 +18,11 @@ from accumulator_harness import (
 )
 
 from aiosemel._producer.batching.accumulator import Accumulator
-from aiosemel._producer.batching.batch import Request
+from aiosemel._producer.batching.batch import Batch, Request
 from aiosemel._producer.batching.batch_splitting import cut
 from aiosemel._producer.batching.columns import RowColumns
 from aiosemel._producer.batching.limits import IDLE_EPOCH_MS, PARTITIONS_IN_REQUEST
+from aiosemel._producer.batching.refused_batches import not_in_time
 from aiosemel.errors import (
     MessageTooLargeError,
     NetworkExceptionError,
@@ -29,6 +30,7 @@ from aiosemel.errors import (
     RequestTimedOutError,
     SemelError,
 )
+from aiosemel.types import offsets
 from semel_common.ids import TopicPartition
 
 
@@ -386,6 +388,10 @@ def test_only_what_is_queued_can_be_given_up_alone() -> None:
 # -- time and flushes ------------------------------------------------------------------------------
 
 
+def late(batch: Batch) -> RequestTimedOutError:
+    return not_in_time(batch, offsets.TopicPartition("t", 0), 100, "")
+
+
 def test_the_oldest_batch_is_the_first_to_expire() -> None:
     accumulator = made()
     assert accumulator.next_deadline_ms() is None
@@ -393,11 +399,11 @@ def test_the_oldest_batch_is_the_first_to_expire() -> None:
     drained(accumulator)
     young = append(accumulator, P1, now_ms=50)
     assert accumulator.next_deadline_ms() == 100
-    assert accumulator.expire(99) == []
-    assert accumulator.expire(100) == [old]
-    assert accumulator.expire(200) == [young]
+    assert accumulator.expire(99, late) == []
+    assert accumulator.expire(100, late) == [old]
+    assert accumulator.expire(200, late) == [young]
     assert isinstance(old.error, RequestTimedOutError)
-    assert "sent 1 times" in old.error.message
+    assert "t-0: 1 record was not acknowledged in 100 ms, sent once" in old.error.message
     assert isinstance(young.error, RequestTimedOutError)
     assert "never sent" in young.error.message
 

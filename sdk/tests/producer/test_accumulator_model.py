@@ -15,6 +15,7 @@ from aiosemel.errors import (
     MessageTooLargeError,
     NetworkExceptionError,
     OutOfOrderSequenceNumberError,
+    RequestTimedOutError,
     SemelError,
 )
 from semel_common.ids import TopicPartition
@@ -172,7 +173,7 @@ class Model(RuleBasedStateMachine):
     def expire(self, ms: int) -> None:
         self.now_ms += ms
         values = {batch: tuple(batch.values) for batch in self.accumulator._incomplete}
-        for batch in self.accumulator.expire(self.now_ms):
+        for batch in self.accumulator.expire(self.now_ms, lambda _: RequestTimedOutError("late")):
             self.failed.update(values[batch])
 
     def _fail(self, batch: Batch, error: SemelError) -> None:

@@ -63,7 +63,9 @@ async def test_records_that_are_not_acknowledged_say_why(
         assert caplog.messages == [early]
         with pytest.raises(RequestTimedOutError) as raised:
             await delivery
-        assert raised.value.message.endswith(f"times; last error: {last_error}")
+        message = raised.value.message
+        assert message.startswith("t-0: 1 record was not acknowledged in ")
+        assert message.endswith(f"times; last error: {last_error}")
 
 
 async def test_records_that_are_never_sent_say_why(fake: FakeCluster) -> None:

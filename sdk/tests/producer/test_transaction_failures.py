@@ -216,6 +216,43 @@ async def test_two_commits_at_the_same_time_are_one_too_many(fake: FakeCluster) 
         await committing
 
 
+async def test_a_begin_beside_a_commit_says_that_the_producer_is_in_use(fake: FakeCluster) -> None:
+    async with open_client(fake) as client:
+        producer = await begun(client)
+        await producer.send("t", b"v")
+        committing = asyncio.create_task(producer.commit())
+        await asyncio.sleep(0)
+        with pytest.raises(IllegalStateError, match=r"while commit goes on: .* is in use"):
+            await producer.begin_transaction()
+        await committing
+        await producer.begin_transaction()
+
+
+@pytest.mark.parametrize(
+    ("method", "request_name", "says"),
+    [
+        ("init_transactions", "InitProducerId", "init_transactions was not answered; call it ag"),
+        ("prepare", "PrepareTxn", "prepare was not answered; call it again, or abort"),
+        ("commit", "EndTxn", r"the last commit is not known; await resolve\(\)"),
+    ],
+)
+async def test_a_begin_after_a_call_without_an_answer_names_the_way_on(
+    fake: FakeCluster, method: str, request_name: str, says: str
+) -> None:
+    async with open_client(fake) as client:
+        producer = client.transactional_producer("orders", QUICK)
+        if method != "init_transactions":
+            await producer.init_transactions()
+            await producer.begin_transaction()
+            await producer.send_and_wait("t", b"v", partition=0)
+        fake.then(request_name, *[LoseRequest()] * 1_000)
+        with pytest.raises(SemelError):
+            await getattr(producer, method)()
+        with pytest.raises(IllegalStateError, match=says) as raised:
+            await producer.begin_transaction()
+        assert "in use" not in raised.value.message
+
+
 async def test_a_send_that_waits_does_not_slip_into_the_next_transaction(
     fake: FakeCluster,
 ) -> None:

@@ -238,7 +238,9 @@ async def _produce_each(client: "SemelClient", load: _Load) -> None:
             async for delivery in load.send_to(producer):
                 unsettled.append(delivery)
                 if len(unsettled) > _UNSETTLED_MAX:
-                    await unsettled.popleft()
+                    if not await _is_stored(unsettled[0]):
+                        break
+                    unsettled.popleft()
                     stored += 1
         finally:
             await producer.flush()
@@ -250,6 +252,17 @@ async def _produce_each(client: "SemelClient", load: _Load) -> None:
                 note(f"semel: {_records(len(failures))} could not be stored: {why}")
     if failures:
         raise typer.Exit(EXIT_FAILURE)
+
+
+async def _is_stored(delivery: "Delivery") -> bool:
+    """Wait for a delivery; returns whether its record is stored."""
+    from aiosemel import SemelError
+
+    try:
+        await delivery
+    except SemelError:
+        return False
+    return True
 
 
 def _failures(deliveries: "Iterable[Delivery]") -> "Iterator[SemelError]":

@@ -88,7 +88,7 @@ def test_a_producer_id_that_no_coordinator_gives_out_is_refused() -> None:
 def test_partitions_are_found_with_their_leaders() -> None:
     copy = copy_of(image(1))
     assert copy.leader_of(TopicPartition("id-0", 1)) == PartitionLeader(0, 3)
-    with pytest.raises(UnknownTopicOrPartitionError, match="has 2 partitions, not 2"):
+    with pytest.raises(UnknownTopicOrPartitionError, match="has 2 partitions, no partition 2"):
         copy.leader_of(TopicPartition("id-0", 2))
     with pytest.raises(UnknownTopicIdError, match="'id-9'"):
         copy.leader_of(TopicPartition("id-9", 0))

@@ -95,7 +95,7 @@ class ThrottledConnection:
         now = asyncio.get_running_loop().time()
         if now - self._warned_at >= _WARN_AGAIN_S:
             self._warned_at = now
-            _log.warning("nothing new can be stored: %s", error.message)
+            _log.warning("%s", error.message)
 
     def _mute(self, throttle_time_ms: int) -> None:
         if throttle_time_ms > 0:

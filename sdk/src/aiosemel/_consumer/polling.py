@@ -69,6 +69,7 @@ class Polling:
                 self._check()
                 if self._group is not None:
                     await self._group.reconcile()
+                    self._check()  # A callback of the rebalance may have closed the consumer.
                 try:
                     taken = self._positions.take(max_records)
                 finally:

@@ -139,7 +139,7 @@ class ClusterCopy:
         if not 0 <= partition.partition < len(topic.partitions):
             raise UnknownTopicOrPartitionError(
                 f"topic {topic.name!r} has {len(topic.partitions)} partitions,"
-                f" not {partition.partition}"
+                f" no partition {partition.partition}"
             )
         return topic.partitions[partition.partition]
 

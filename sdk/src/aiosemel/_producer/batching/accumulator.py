@@ -43,7 +43,6 @@ from aiosemel._producer.batching.refused_batches import (
     NOT_STORED,
     is_missing_for_good,
     needs_epoch,
-    not_in_time,
 )
 from aiosemel.errors import (
     InvalidProducerTokenError,
@@ -407,14 +406,11 @@ class Accumulator:
         """Return when the oldest batch is given up."""
         return next((oldest.deadline_ms for oldest in self._incomplete), None)
 
-    def expire(self, now_ms: float, trouble: str = "") -> list[Batch]:
-        """Give up, and return, the batches whose time is up.
-
-        ``trouble`` ends the error of a batch that has no error of its own.
-        """
+    def expire(self, now_ms: float, error_of: Callable[[Batch], SemelError]) -> list[Batch]:
+        """Give up, and return, the batches whose time is up, each with its error."""
         expired = list(takewhile(lambda each: each.deadline_ms <= now_ms, self._incomplete))
         for batch in expired:
-            self.fail(batch, not_in_time(batch, self._limits.delivery_timeout_ms, trouble))
+            self.fail(batch, error_of(batch))
         return expired
 
     def fail_queued(self, error: SemelError) -> list[Batch]:

@@ -15,6 +15,7 @@ from aiosemel.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
+from aiosemel.types.offsets import TopicPartition
 from semel_common.untrusted_text import natural_number
 
 NOT_STORED = (
@@ -66,13 +67,26 @@ def is_missing_for_good(partition: PartitionBatches, batch: Batch, error: SemelE
     return is_first and isinstance(error, NOT_STORED) and not batch.is_uncertain
 
 
-def not_in_time(batch: Batch, timeout_ms: int, trouble: str) -> RequestTimedOutError:
-    """Return the error of a batch that was not acknowledged in time.
+def not_in_time(
+    batch: Batch, place: TopicPartition, timeout_ms: int, trouble: str
+) -> RequestTimedOutError:
+    """Return the error of a batch for ``place`` that was not acknowledged in time.
 
     ``trouble`` ends its text if the batch has no error of its own.
     """
-    sent = f"sent {batch.attempts} times" if batch.attempts else "never sent"
+    count = batch.record_count
+    records = "1 record was" if count == 1 else f"{count:,} records were"
     return RequestTimedOutError(
-        f"{batch.record_count} records for partition {batch.topic_partition.partition} were not "
-        f"acknowledged in {timeout_ms} ms, {sent}{with_last_error(batch.trouble) or trouble}"
+        f"{place}: {records} not acknowledged in {timeout_ms} ms, {_sent(batch.attempts)}"
+        f"{with_last_error(batch.trouble) or trouble}"
     )
+
+
+def _sent(attempts: int) -> str:
+    match attempts:
+        case 0:
+            return "never sent"
+        case 1:
+            return "sent once"
+        case _:
+            return f"sent {attempts} times"

@@ -18,6 +18,7 @@ from aiosemel._cluster.last_error import named
 from aiosemel._cluster.retry import QUIET_MS, Deadline
 from aiosemel._producer.batching.accumulator import Accumulator
 from aiosemel._producer.batching.batch import Batch, Request
+from aiosemel._producer.batching.refused_batches import not_in_time
 from aiosemel._producer.batching.size_limits import told_of
 from aiosemel._producer.sending.producer_spans import spans_of
 from aiosemel._producer.sending.request_encoding import produce_request
@@ -175,7 +176,7 @@ class Sender:
             return None
         except RefreshRetriableError as error:
             self._leaders_missing = True
-            self._warn(f"{topic_partition}", error)
+            self._warn(f"{self._topics.place(topic_partition)}", error)
             return None
 
     async def _find_leaders(self) -> None:
@@ -260,6 +261,11 @@ class Sender:
             self._owner.failed(batch, error)
             self._settled(batch)
 
+    def _not_in_time(self, batch: Batch) -> SemelError:
+        timeout_ms = self._options.delivery_timeout_ms
+        trouble = self._cluster.trouble.suffix
+        return not_in_time(batch, self._topics.place(batch.topic_partition), timeout_ms, trouble)
+
     def _told(self, batch: Batch, error: SemelError) -> SemelError:
         return told_of(self._topics.name_of(batch.topic_partition.topic_id), batch, error)
 
@@ -306,7 +312,7 @@ class Sender:
         self._expiry = None
         # The loop's time in milliseconds may be a rounding error before the deadline in seconds.
         now_ms = max(deadline_ms, asyncio.get_running_loop().time() * 1000)
-        for batch in self._accumulator.expire(now_ms, self._cluster.trouble.suffix):
+        for batch in self._accumulator.expire(now_ms, self._not_in_time):
             assert batch.error is not None
             self._owner.failed(batch, batch.error)
             self._settled(batch)

@@ -19,7 +19,8 @@ from aiosemel._producer.batching.size_limits import check_request_size, limit_of
 from aiosemel._producer.sending.request_encoding import payload_of
 from aiosemel._shared.context import Context
 from aiosemel.options.client_options import ProducerOptions
-from semel_common.ids import TopicPartition
+from aiosemel.types.offsets import TopicPartition
+from semel_common import ids
 
 ALONE = Slice(0, 1, 0)
 """The one row of columns."""
@@ -61,6 +62,10 @@ class Topics:
         """Return the name of a topic that was sent to."""
         return self._names[topic_id]
 
+    def place(self, partition: ids.TopicPartition) -> TopicPartition:
+        """Return a partition that was sent to, by the name of its topic."""
+        return TopicPartition(self._names[partition.topic_id], partition.partition)
+
     async def _ask(self, topic: str, deadline: Deadline) -> TopicPartitions:
         metadata = await self._cluster.cache.topic(topic, deadline, waits=self._waits_for_topics)
         if self.metadata is not self._cluster.cache.metadata:
@@ -72,7 +77,9 @@ class Topics:
             self._names[metadata.topic_id] = topic
             partitions = self.known[topic] = TopicPartitions(
                 topic,
-                tuple(TopicPartition(metadata.topic_id, p.partition) for p in metadata.partitions),
+                tuple(
+                    ids.TopicPartition(metadata.topic_id, p.partition) for p in metadata.partitions
+                ),
                 self._random.randrange(1 << 16),
                 min(self._size_max_bytes, limit_of(metadata) or self._size_max_bytes),
             )
@@ -128,7 +135,7 @@ class Topics:
             raise too_large(topic.name, at.stop - at.start, size_bytes, topic.limit_bytes)
         return topic
 
-    def _payload_size(self, place: TopicPartition, rows: Rows, at: Slice) -> int:
+    def _payload_size(self, place: ids.TopicPartition, rows: Rows, at: Slice) -> int:
         batch = Batch(place, number=0, deadline_ms=0, limit_bytes=0)
         start, stop, _ = at
         now_ms = self._clock.now_ms()

@@ -169,6 +169,8 @@ class Transactions:
         self._cluster.home.check()
         if self._closed is not None:
             raise self._closed.again()
+        if self._in_progress is not Call.ABORT:  # That one is waited for.
+            self._check_alone(Call.BEGIN_TRANSACTION)
         await self._ending.settle_abort(self._deadline())
         await self._renew()
         self.manager.begin_transaction()
@@ -391,10 +393,14 @@ class Transactions:
             self.pipeline.interrupt()
 
     def _begin_call(self, asked: Call) -> None:
+        self._check_alone(asked)
+        self._in_progress = asked
+
+    def _check_alone(self, asked: Call) -> None:
+        """Refuse a call while another one goes on. Raises IllegalStateError."""
         if self._in_progress is not None:
             busy = f"{asked} is not possible while {self._in_progress} goes on"
             raise IllegalStateError(f"{busy}: {one_at_a_time(self._transactional_id)}")
-        self._in_progress = asked
 
     def _deadline(self) -> Deadline:
         return Deadline.after_ms(self._options.max_block_ms)

@@ -19,22 +19,28 @@ from semel_common.ids import GroupId, Participant
 FATAL = (ProducerFencedError, InvalidProducerIdMappingError)
 """Errors that end the producer. Any other error only aborts the transaction."""
 
-_BUSY = {
-    State.INITIALIZING,
-    State.IN_TRANSACTION,
-    State.PREPARING_TRANSACTION,
-    State.COMMITTING_TRANSACTION,
+_UNANSWERED_ABORT = "the abort is not answered yet; begin_transaction and abort send it again"
+_UNANSWERED = {
+    State.INITIALIZING: "init_transactions was not answered; call it again",
+    State.PREPARING_TRANSACTION: "prepare was not answered; call it again, or abort",
+    State.COMMITTING_TRANSACTION: (
+        "the outcome of the last commit is not known; await resolve() of its"
+        " TransactionOutcomeUnknownError, or call commit again"
+    ),
 }
-_UNANSWERED = "the abort is not answered yet; begin_transaction and abort send it again"
+"""What is said if no call is in progress: the last one has ended without an answer."""
 
 
 def out_of_order(call: Call, state: State, transactional_id: str) -> IllegalStateError:
     """Return the error of a call that the state does not allow."""
     message = f"{call} is not possible in state {state}"
     if state is State.ABORTING_TRANSACTION:
-        message = f"{message}: {_UNANSWERED}"
-    elif call in (Call.INIT_TRANSACTIONS, Call.BEGIN_TRANSACTION) and state in _BUSY:
-        message = f"{message}: {one_at_a_time(transactional_id)}"
+        message = f"{message}: {_UNANSWERED_ABORT}"
+    elif call in (Call.INIT_TRANSACTIONS, Call.BEGIN_TRANSACTION):
+        if state is State.IN_TRANSACTION:
+            message = f"{message}: {one_at_a_time(transactional_id)}"
+        elif state in _UNANSWERED:
+            message = f"{message}: {_UNANSWERED[state]}"
     return IllegalStateError(message, state=state)
 
 

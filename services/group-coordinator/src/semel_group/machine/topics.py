@@ -40,7 +40,8 @@ class Topics:
         topic = self.topic(name)
         if partition >= len(topic.partitions):
             raise UnknownTopicOrPartitionError(
-                f"topic {topic.name!r} has {len(topic.partitions)} partitions, not {partition}"
+                f"topic {topic.name!r} has {len(topic.partitions)} partitions,"
+                f" no partition {partition}"
             )
         return TopicPartition(topic.topic_id, partition)
 

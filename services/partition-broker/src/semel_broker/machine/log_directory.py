@@ -141,7 +141,8 @@ class LogDirectory:
     ) -> NotLeaderOrFollowerError | UnknownTopicOrPartitionError:
         if not 0 <= partition < len(topic.partitions):
             return UnknownTopicOrPartitionError(
-                f"topic {topic.name!r} has {len(topic.partitions)} partitions, not {partition}"
+                f"topic {topic.name!r} has {len(topic.partitions)} partitions,"
+                f" no partition {partition}"
             )
         leader = topic.partitions[partition]
         if leader.leader_id == self._instance_id:

@@ -41,10 +41,7 @@ async def handshake_trouble(
     if isinstance(error, ssl.SSLCertVerificationError):
         return await _refused_certificate(error, address, contexts.any_name, server_name)
     if error.reason in _NO_TLS_REASONS:
-        return (
-            f"{address} does not speak TLS: connect to the port of a listener with TLS, or without"
-            " TLS"
-        )
+        return f"{address} does not speak TLS: connect without TLS, or to a listener with TLS"
     return client_trouble(error, address, contexts)
 
 

@@ -89,7 +89,11 @@ class MessageReader:
             return None
         length = int.from_bytes(self._buffer[self._begin : begin])
         if length > self._size_max_bytes:
-            raise MessageSizeError(f"a message of {length} bytes is larger than is taken")
+            begins = bytes(self._buffer[self._begin : begin])
+            raise MessageSizeError(
+                f"{begins!r} announces a message of {length:,} bytes, more than"
+                f" {self._size_max_bytes:,}: the other side sends no frames of Semel"
+            )
         if begin + length <= self._end:
             self._begin = begin + length
             return bytes(memoryview(self._buffer)[begin : self._begin])
