@@ -3,7 +3,7 @@
 import asyncio
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Self
@@ -23,6 +23,7 @@ from semel_common.errors import (
 from semel_common.wire.client_security import Security
 from semel_common.wire.grpc_connection import GrpcConnector
 from semel_common.wire.methods import GROUP, OPEN_FRAMES, TXN_OFFSET_COMMIT, Method
+from semel_runtime.authentication import jwks
 from semel_runtime.authentication.jwks import KeysAtUrl
 from semel_runtime.authentication.listener_gate import ListenerSecurity
 from semel_runtime.authentication.listener_tls import ServerTls, TlsFiles
@@ -208,6 +209,8 @@ class KeyServer:
         self.asked = 0
         self.away = False
         self.broken = False
+        self.begins: bytes | None = None
+        """What it begins an answer with that never ends."""
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._answer, "127.0.0.1", 0)
@@ -222,6 +225,9 @@ class KeyServer:
         await reader.readuntil(b"\r\n\r\n")
         self.asked += 1
         body = self._path.read_bytes()
+        if self.begins is not None:
+            await self._dribble(self.begins, reader, writer)
+            return
         if self.broken:
             writer.write(b"no HTTP\r\n\r\n")
             writer.close()
@@ -229,6 +235,17 @@ class KeyServer:
         status = b"503 Away" if self.away else b"200 OK"
         writer.write(b"HTTP/1.0 %b\r\nContent-Length: %d\r\n\r\n%b" % (status, len(body), body))
         writer.close()
+
+    async def _dribble(
+        self, begin: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Send a byte again and again, until the client ends the connection."""
+        writer.write(begin)
+        while not reader.at_eof():
+            writer.write(b" ")
+            with suppress(TimeoutError):
+                await asyncio.wait_for(reader.read(1), 0.01)
+        writer.transport.abort()
 
 
 async def test_a_key_that_is_not_known_is_asked_for_once_in_a_while(tmp_path: Path) -> None:
@@ -284,3 +301,45 @@ async def test_keys_stay_while_their_url_does_not_answer(tmp_path: Path) -> None
         await keys.refresh()
         assert server.asked == 3
         await verifier.verify(issuer.token(subject="other"))
+
+
+DRIBBLED = {
+    "before the status": b"",
+    "in the status": b"HTTP/1.0 2",
+    "in a header": b"HTTP/1.0 200 OK\r\nX:",
+    "in the body": b"HTTP/1.0 200 OK\r\nContent-Length: 1000000\r\n\r\n",
+    "in a body without a length": b"HTTP/1.0 200 OK\r\n\r\n{",
+    "behind a key set without keys": b'HTTP/1.0 200 OK\r\n\r\n{"keys": []}',
+}
+
+
+@pytest.mark.parametrize("begins", DRIBBLED.values(), ids=DRIBBLED)
+async def test_an_answer_without_an_end_keeps_no_caller_and_no_later_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begins: bytes
+) -> None:
+    monkeypatch.setattr(jwks, "FETCH_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(jwks, "UNKNOWN_KEY_PAUSE_S", 0.0)
+    issuer = Issuer(tmp_path / "keys.json")
+    second = new_key("second")
+    async with asyncio.timeout(60), KeyServer(issuer.path) as server:
+        keys = KeysAtUrl(server.url, refresh_ms=3_600_000)
+        verifier = TokenVerifier(keys, OPTIONS)
+        await verifier.verify(issuer.token())
+        server.begins = begins
+        issuer.publish(second)
+        with pytest.raises(SaslAuthenticationError, match="not known"):
+            await verifier.verify(issuer.token(key=second))
+        await verifier.verify(issuer.token(subject="other"))
+        server.begins = None
+        while not await _is_known(verifier, issuer.token(key=second)):
+            pass  # The request under way may still be shared once.
+        with pytest.raises(SaslAuthenticationError, match="not known"):
+            await verifier.verify(issuer.token())
+
+
+async def _is_known(verifier: TokenVerifier, token: str) -> bool:
+    try:
+        await verifier.verify(token)
+    except SaslAuthenticationError:
+        return False
+    return True

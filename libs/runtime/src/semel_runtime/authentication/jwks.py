@@ -7,21 +7,17 @@ answer, the keys stay as they were. A set without a usable key is an answer: it 
 
 import asyncio
 import json
-import urllib.error
-import urllib.request
 from functools import partial
-from http.client import HTTPException
 from pathlib import Path
 from typing import Protocol
-from urllib.parse import urlsplit
 
 import structlog
 from joserfc.errors import JoseError, MissingKeyError
 from joserfc.jwk import KeySet
 
-from semel_common.addresses import is_loopback
 from semel_common.errors import BrokerNotAvailableError, InvalidConfigError
 from semel_common.reloaded_files import Reloaded
+from semel_runtime.authentication.key_download import download
 
 log = structlog.get_logger(__name__)
 
@@ -30,7 +26,7 @@ UNKNOWN_KEY_PAUSE_S = 10.0
 RETRY_S = 5.0
 """How soon a URL that did not answer is asked again."""
 FETCH_TIMEOUT_S = 5.0
-SIZE_MAX_BYTES = 1 << 20
+"""How long one request may take, from the first byte of its connection to the last."""
 
 
 class Keys(Protocol):
@@ -88,7 +84,8 @@ class KeysAtUrl:
         """See ``Keys.run``."""
         while True:
             await self.refresh()
-            await asyncio.sleep(RETRY_S if self._complained else self._refresh_s)
+            is_known = self._fetching is None and not self._complained
+            await asyncio.sleep(self._refresh_s if is_known else RETRY_S)
 
     async def _ask_for_unknown(self) -> None:
         now = asyncio.get_running_loop().time()
@@ -100,12 +97,13 @@ class KeysAtUrl:
         await self.refresh()
 
     async def refresh(self) -> None:
-        """Ask once, or share the answer of a request under way."""
+        """Ask once, or share the answer of a request under way; wait no longer than it may take."""
         if self._fetching is None:
             loop = asyncio.get_running_loop()
-            self._fetching = loop.run_in_executor(None, partial(_read, self._url))
+            read = partial(download, self._url, timeout_s=FETCH_TIMEOUT_S)
+            self._fetching = loop.run_in_executor(None, read)
             self._fetching.add_done_callback(self._take)
-        await asyncio.wait((self._fetching,))
+        await asyncio.wait((self._fetching,), timeout=FETCH_TIMEOUT_S)
 
     def _take(self, fetched: "asyncio.Future[bytes]") -> None:
         self._fetching = None
@@ -119,29 +117,6 @@ class KeysAtUrl:
             return
         else:
             self._complained = False
-
-
-class _StayHandler(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect: the settings alone say where keys come from."""
-
-    def redirect_request(self, *_: object) -> None:
-        """Treat the redirect as an error."""
-
-
-def _read(url: str) -> bytes:
-    """Ask; raises OSError."""
-    direct = is_loopback(urlsplit(url).hostname or "")
-    proxies = urllib.request.ProxyHandler({} if direct else None)
-    opener = urllib.request.build_opener(_StayHandler, proxies)
-    try:
-        with opener.open(url, timeout=FETCH_TIMEOUT_S) as answer:
-            content: bytes = answer.read(SIZE_MAX_BYTES)
-    except urllib.error.HTTPError as error:
-        error.close()  # It holds the connection.
-        raise
-    except HTTPException as error:
-        raise OSError(f"{type(error).__name__} instead of an answer") from error
-    return content
 
 
 def _parse(content: bytes) -> KeySet:
