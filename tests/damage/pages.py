@@ -9,6 +9,8 @@ from enum import StrEnum
 from pathlib import Path
 from random import Random
 
+from semel_runtime.journal.sqlite.folder import JOURNAL_FILE
+
 _HEADER_BYTES = 100
 _ENTRY_BYTES = 5
 _ROOT, _FREE, _OVERFLOW_FIRST, _OVERFLOW, _TREE = 1, 2, 3, 4, 5
@@ -26,6 +28,7 @@ class PageKind(StrEnum):
     INDEX_INTERIOR = "index, interior"
     OVERFLOW = "overflow"
     FREE = "free"
+    PAYLOADS = "file of payloads"
 
 
 _TREES = {
@@ -46,6 +49,15 @@ def pages(file: Path) -> Mapping[PageKind, list[tuple[int, int]]]:
     for number in range(2, len(data) // page_bytes + 1):
         start = (number - 1) * page_bytes
         found[_kind(data, page_bytes, number)].append((start, start + page_bytes))
+    return found
+
+
+def places(folder: Path) -> Mapping[PageKind, list[tuple[Path, tuple[int, int]]]]:
+    """Return files of a journal with their byte ranges, by kind; files of payloads among them."""
+    file = folder / JOURNAL_FILE
+    found = {kind: [(file, span) for span in spans] for kind, spans in pages(file).items()}
+    payloads = folder.glob("journal.payloads-*")
+    found[PageKind.PAYLOADS] = [(path, (0, path.stat().st_size)) for path in payloads]
     return found
 
 

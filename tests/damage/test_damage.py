@@ -76,8 +76,9 @@ async def test_a_volume_with_a_write_ahead_log_is_checked_with_it(tmp_path: Path
         with pytest.raises(LocalClusterError, match="a service is running on"):
             check(running)
         copy.mkdir()
-        for name in ("journal.db", "journal.db-wal", "journal.end"):
-            (copy / name).write_bytes((running / name).read_bytes())
+        for path in running.glob("journal.*"):
+            if not path.name.endswith(("-shm", ".lock")):
+                (copy / path.name).write_bytes(path.read_bytes())
     before = {path.name: path.read_bytes() for path in copy.iterdir()}
     checked = check(copy)
     assert (checked.damage, checked.entries) == ((), 3)

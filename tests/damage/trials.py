@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 
 from damage.broker import PARTITIONS, SERVICE, serving
-from damage.pages import PageKind, flip, pages
+from damage.pages import PageKind, flip, places
 from damage.reading import Partition, read
 from damage.volumes import (
     COORDINATOR,
@@ -27,7 +27,6 @@ from semel_local.errors import LocalClusterError
 from semel_runtime.journal import JournalError
 from semel_runtime.journal.contract import Entry
 from semel_runtime.journal.sqlite import SqliteJournal
-from semel_runtime.journal.sqlite.folder import JOURNAL_FILE
 
 SERVICES = (SERVICE, COORDINATOR, GROUP)
 _BITS_MAX = 3
@@ -73,7 +72,7 @@ class Volumes:
 
     def kinds(self, service: str) -> list[PageKind]:
         """Return the kinds of pages that a volume has."""
-        found = pages(self.folder / service / JOURNAL_FILE)
+        found = places(self.folder / service)
         return [kind for kind, spans in found.items() if spans]
 
 
@@ -82,8 +81,8 @@ async def attempt(volumes: Volumes, service: str, kind: PageKind, seed: int, wor
     random = Random(f"{service} {kind} {seed}")
     shutil.rmtree(work, ignore_errors=True)
     shutil.copytree(volumes.folder / service, work)
-    span = random.choice(pages(work / JOURNAL_FILE)[kind])
-    where = flip(work / JOURNAL_FILE, span, random, bits=random.randint(1, _BITS_MAX))
+    file, span = random.choice(places(work)[kind])
+    where = flip(file, span, random, bits=random.randint(1, _BITS_MAX))
     checked = _is_found(work)
     async with asyncio.timeout(_PATIENCE_S):
         if service == SERVICE:

@@ -19,6 +19,8 @@ from semel_runtime.journal.sqlite import SqliteJournal
 COORDINATOR, GROUP = "semel-coordinator 0", "semel-group 0"
 _SMALL_BATCHES = 1_400
 _LARGE_BATCHES = 24
+_HUGE_BATCHES = 3
+"""So large that their payloads are in a file of their own."""
 _DELETED = 12
 """So many of the large ones are deleted: their pages are free."""
 _BATCHES_PER_CALL = 40
@@ -80,6 +82,8 @@ async def _write(broker: Broker) -> None:
         await broker.produce(0, *batches)
     for n in range(_LARGE_BATCHES):
         await broker.produce(1, batch(b"%06d" % n * 7_000, timestamps_ms=[n * 10]))
+    for n in range(_HUGE_BATCHES):
+        await broker.produce(1, batch(b"%06d" % n * 40_000, timestamps_ms=[n * 10]))
 
 
 async def _delete(broker: Broker) -> None:

@@ -20,6 +20,7 @@ from defects import (
     memberships,
     moves,
     participants,
+    storage,
     volumes,
 )
 from defects.defect import Defect
@@ -35,9 +36,14 @@ _MODULES = (
     forgetting,
     clients,
     volumes,
+    storage,
 )
 
 DEFECTS: dict[str, Defect] = {each.name: each for module in _MODULES for each in module.DEFECTS}
+
+
+OF_A_JOURNAL: frozenset[str] = frozenset(each.name for each in storage.DEFECTS)
+"""The defects that the simulation of one journal looks for, where a whole cluster takes longer."""
 
 
 @contextmanager

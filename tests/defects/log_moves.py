@@ -6,6 +6,7 @@ from defects.defect import collector
 from semel_coordinator.transactions.machine.moves import TransactionLogMoves
 from semel_coordinator.transactions.machine.state.entities import DecidedTransaction
 from semel_coordinator.transactions.machine.state.records import (
+    EndedTransactionsKept,
     ParticipantsAdded,
     ProducerIdsGiven,
     TransactionLogHandedOver,
@@ -35,6 +36,11 @@ def _undelivered(patch: pytest.MonkeyPatch) -> None:
 @defect("transactions-move-without-open", "the new coordinator knows no ongoing transaction")
 def _ongoing(patch: pytest.MonkeyPatch) -> None:
     _left_out(patch, ParticipantsAdded)
+
+
+@defect("history-does-not-move", "the new coordinator knows no ended transaction")
+def _history(patch: pytest.MonkeyPatch) -> None:
+    _left_out(patch, EndedTransactionsKept)
 
 
 @defect("producer-ids-given-again", "the new coordinator gives out the same producer ids again")

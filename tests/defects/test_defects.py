@@ -14,14 +14,20 @@ QUICK = (
     "free-partitions-wait",
     "group-without-fence",
     "joint-older-run-not-fenced",
+    "log-files-not-named-durably",
+    "log-not-carried-over",
+    "log-not-synced",
     "lso-off-by-one",
     "marker-of-any-epoch",
+    "memory-answers-for-the-tables",
     "missing-commits-let-in",
     "older-epoch-taken",
     "claim-keeps-epoch",
     "reopened-at-the-end",
     "repeat-by-sequence",
     "repeats-stored-again",
+    "snapshot-ahead-of-the-tables",
+    "stored-too-early",
 )
 SEEDS = 5
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import permutations
 from random import Random
 
@@ -11,12 +12,12 @@ from semel_common.errors import SemelError
 from semel_common.ids import InternalTopic
 from semel_common.wire.methods import ALTER_PARTITION_REASSIGNMENTS
 from semel_local.layout import CONTROLLER, Role
-from semel_runtime.testing.volume import Content
-from simulation.disk import SYNC_MS
+from simulation.disk import Copy
+from simulation.files import SYNC_MS
 from simulation.group_moves import GROUP_PARTITIONS
 from simulation.log_moves import TRANSACTION_LOG_PARTITIONS
 from simulation.network import CUT, FAIR, Network, Trace, Weather
-from simulation.older_copies import copy_of, is_known_to_be_older
+from simulation.older_copies import is_known_to_be_older
 from simulation.processes import BOOTSTRAP, COUNTS, Service
 from simulation.workloads import Client
 from simulation.world import WORLD, Life, SimulatedLoop
@@ -91,6 +92,7 @@ class Faults:
             service.resume()
             service.set_clock(0)
             service.volume.sync_ms = SYNC_MS
+            service.volume.folder.at_next_sync = None
         for client in self._targets.clients:
             if client.life is not None:
                 self._targets.loop.resume_life(client.life)
@@ -117,6 +119,17 @@ class Faults:
     def _kill(self, service: Service) -> None:
         move = self._random.random() < 0.3
         self._note("kill", str(service.name), move)
+        if self._random.random() < 0.5:
+            self._end(service, move)
+            return
+        # While it writes: the process dies between the beginning of a sync and its end.
+        delay_s = self._random.uniform(0, service.volume.sync_ms[1]) / 1000
+        end = partial(self._targets.loop.call_later, delay_s, self._end, service, move)
+        service.volume.folder.at_next_sync = partial(end, context=WORLD)
+
+    def _end(self, service: Service, move: bool) -> None:
+        if self._over:
+            return
         service.kill()
         service.restart_later(move=move)
 
@@ -152,7 +165,12 @@ class Faults:
             return
         self._note("stop", str(service.name))
         life.context.copy().run(app.drain)
-        self._later(self._random.uniform(0.01, 0.2), self._stopped, service, life)
+        self._later(
+            self._random.uniform(0.01, self._random.choice((0.2, 4.0))),
+            self._stopped,
+            service,
+            life,
+        )
 
     def _stopped(self, service: Service, life: Life) -> None:
         if service.life is life and life.alive:
@@ -181,9 +199,9 @@ class Faults:
             self._kill(service)
         self._note("copy volume", str(service.name))
         delay_s = self._random.choice((1.0, 3.0, 6.0))
-        self._later(delay_s, self._put_back, service, copy_of(service))
+        self._later(delay_s, self._put_back, service, service.volume.copy())
 
-    def _put_back(self, service: Service, copy: Content) -> None:
+    def _put_back(self, service: Service, copy: Copy) -> None:
         services = self._targets.services
         if self._over or any(each.older is not None for each in services):
             return

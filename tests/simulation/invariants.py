@@ -153,7 +153,7 @@ class Watch:
     @property
     def owns_disk(self) -> bool:
         """Whether no other process has claimed the journal since."""
-        return bool(self._epoch == self._volume.content.epoch)
+        return bool(self._epoch == self._volume.epoch)
 
     def observe(self, app: Any) -> None:  # noqa: ANN401 - of three kinds
         """See every record that its machine replays."""
@@ -186,8 +186,8 @@ class Watch:
     def loaded(self) -> None:
         """Be told that the journal is replayed: nothing durable may be missing."""
         self._loading = False
-        self._epoch = self._volume.content.epoch
-        end = self._volume.content.next_offset
+        self._epoch = self._volume.epoch
+        end = self._volume.next_offset
         self._check(end >= self._durable.next_offset, "the journal has become shorter")
 
     def appended(self, at: int, records: int) -> None:
@@ -204,18 +204,18 @@ class Watch:
         """Be told that compaction has changed a log."""
         self.compaction.rewritten(self._machine, partition, before, after, self._check)
 
+    def broken(self, what: str) -> None:
+        """Be told that the journal has broken its promise."""
+        self._check(False, what)
+
     def compare(self) -> None:
         """Replay the journal into an empty machine, and compare it with the one that lives."""
         if self._waiting or self._loading or self._make is None:
             return
-        content = self._volume.content
         if not self.owns_disk:
             return  # It lingers: another process has taken its place.
         fresh = self._make()
-        for piece in content.snapshot:
-            for offset, data in piece:
-                fresh.replay(offset, self._serde.decode(data))
-        for offset, data in enumerate(content.records, content.first_offset):
+        for offset, data in self._volume.entries():
             fresh.replay(offset, self._serde.decode(data))
         live = sorted(repr(normal(record)) for _, record in self._machine.snapshot())
         replayed = sorted(repr(normal(record)) for _, record in fresh.snapshot())
@@ -287,7 +287,7 @@ class Watch:
             case LogStartMoved():
                 self._log_start(record)
             case LogCompacted():
-                batches = self._volume.content.batches.get(record.log_id, [])
+                batches = self._volume.batches_of(record.log_id)
                 self.compaction.compacted(record, batches, self._check)
             case _:
                 self._on_durable_at_group_coordinator(record)

@@ -12,6 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from semel_common.ids import partition_for_id, transaction_log_partition_of
+from semel_coordinator.transactions.machine.history.ended_transaction import unpacked
 from semel_coordinator.transactions.machine.joint.joint_entities import (
     JointId,
     JointIdExpired,
@@ -21,6 +22,7 @@ from semel_coordinator.transactions.machine.state.entities import Producer
 from semel_coordinator.transactions.machine.state.record_partitions import partition_of
 from semel_coordinator.transactions.machine.state.records import (
     CoordinatorEpoch,
+    EndedTransactionsKept,
     TransactionalIdExpired,
     TransactionCompleted,
     TransactionLogForgotten,
@@ -28,6 +30,7 @@ from semel_coordinator.transactions.machine.state.records import (
     TransactionLogServed,
     TransactionLogTakenOver,
 )
+from semel_coordinator.transactions.machine.state.transitions import Outcome, TransactionState
 from semel_local.layout import ServiceName
 from simulation.durable import Durable
 from simulation.normal import normal
@@ -105,6 +108,8 @@ class LogMovesWatch:
                     before = self._known.get((record.partition, epoch))
                     check(known == before, f"{name} serves {known}, but was given {before}")
                     self.completed += 1
+            case TransactionCompleted():
+                _check_history(machine, record, check)
             case _:
                 pass
 
@@ -123,8 +128,27 @@ def _known_of(machine: Any, partition: int) -> list[object]:  # noqa: ANN401 - o
     """Return the state of a partition, without its coordinator epoch and the use times of ids."""
     state = machine.transactions._state
     known = state.known_of(partition, partition_count=TRANSACTION_LOG_PARTITIONS)
-    return [
-        normal(replace(each, last_update_ms=0) if isinstance(each, (Producer, JointId)) else each)
-        for each in known
-        if not isinstance(each, CoordinatorEpoch)
-    ]
+    return [normal(_timeless(each)) for each in known if not isinstance(each, CoordinatorEpoch)]
+
+
+def _timeless(record: Any) -> object:  # noqa: ANN401 - of any kind
+    match record:
+        case Producer() | JointId():
+            return replace(record, last_update_ms=0)
+        case EndedTransactionsKept():
+            return replace(record, coordinator_epoch=0)
+        case _:
+            return record
+
+
+def _check_history(machine: Any, completed: TransactionCompleted, check: Check) -> None:  # noqa: ANN401 - of three kinds
+    """Check that a completed transaction is the last entry of its history, with its outcome."""
+    partition = transaction_log_partition_of(completed.producer_id)
+    committed = completed.state is TransactionState.COMPLETE_COMMIT
+    rings = machine.transactions._state.history.rings_of([partition], committed=committed)
+    last = unpacked(rings[0][-1].packed[-1]) if rings else None
+    key = (completed.producer_id, completed.producer_epoch)
+    told = last is not None and (last.producer_id, last.producer_epoch) == key
+    check(told, f"the history ends with {last} after {completed}")
+    if last is not None:
+        check((last.outcome is Outcome.COMMITTED) == committed, f"{last} after {completed}")

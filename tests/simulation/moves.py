@@ -95,7 +95,7 @@ class Moves:
 
 
 def _stored(volume: SimulatedVolume, log_id: int, start: int) -> dict[int, object]:
-    batches = volume.content.batches.get(log_id, [])
+    batches = volume.batches_of(log_id)
     return {
         batch.base_offset: (batch.record_count, batch.max_timestamp_ms, batch.header, batch.payload)
         for batch in batches

@@ -1,7 +1,7 @@
 """Older copies of volumes, put back while the cluster works: each must be refused."""
 
 from collections.abc import Sequence
-from copy import deepcopy
+from typing import cast
 
 from semel_coordinator.app import CoordinatorApp
 from semel_coordinator.controller.machine import InstanceKey
@@ -9,8 +9,8 @@ from semel_local.layout import CONTROLLER, Role
 from semel_runtime.claims import JournalMark
 from semel_runtime.cluster.controller_note import ControllerMemory
 from semel_runtime.cluster.metadata_image import ServiceRole
-from semel_runtime.testing.journal import MemoryJournal
-from semel_runtime.testing.volume import Content
+from semel_runtime.journal import Journal
+from simulation.disk import Copy
 from simulation.processes import Service
 
 _ROLES = {
@@ -20,12 +20,7 @@ _ROLES = {
 }
 
 
-def copy_of(service: Service) -> Content:
-    """Copy a volume as it is: of a running service, as a snapshot of its storage does."""
-    return deepcopy(service.volume.content)
-
-
-def is_known_to_be_older(copy: Content, service: Service, services: Sequence[Service]) -> bool:
+def is_known_to_be_older(copy: Copy, service: Service, services: Sequence[Service]) -> bool:
     """Whether an instance knows more of a service's journal than the copy has.
 
     A copy that is younger than the last registration has all known facts: it is let in.
@@ -37,7 +32,7 @@ def is_known_to_be_older(copy: Content, service: Service, services: Sequence[Ser
         _is_above(memory, copy)
         for each in services
         if each.name != CONTROLLER
-        if (memory := ControllerMemory(_opened(each)).mark) is not None
+        if (memory := ControllerMemory(_notes_of(each)).mark) is not None
     )
 
 
@@ -51,11 +46,11 @@ def _known_to_controller(service: Service, services: Sequence[Service]) -> Journ
     return None if known is None else known.mark
 
 
-def _opened(service: Service) -> MemoryJournal:
-    return MemoryJournal(service.volume, service=f"semel-{service.name}")
+def _notes_of(service: Service) -> Journal:
+    return cast(Journal, service.volume)  # Its notes are all that is asked for.
 
 
-def _is_above(mark: JournalMark, copy: Content) -> bool:
+def _is_above(mark: JournalMark, copy: Copy) -> bool:
     if mark.claim_epoch != copy.epoch:
         return mark.claim_epoch > copy.epoch
     return mark.end_offset > copy.next_offset

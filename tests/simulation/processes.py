@@ -21,18 +21,18 @@ from semel_group.config import GroupSettings
 from semel_local.layout import CONTROLLER, Role, ServiceName, service_settings
 from semel_runtime.app import App, Environment
 from semel_runtime.cluster.metadata_image import Listener
-from semel_runtime.journal.journal_errors import JournalError
+from semel_runtime.journal.contract import Journal
+from semel_runtime.journal.journal_errors import JournalError, JournalOpenError
 from semel_runtime.runner import RunnerOptions
-from semel_runtime.testing.journal import MemoryJournal
 from semel_runtime.testing.virtual_time import LoopClock
-from semel_runtime.testing.volume import Content
 from simulation.deletion import RETENTION_CHECK_INTERVAL_MS
-from simulation.disk import ObservedJournal, SimulatedVolume
+from simulation.disk import Copy, Observer, SimulatedVolume, Unwatched
 from simulation.durable import EXPIRATION_MS
 from simulation.group_moves import GROUP_PARTITIONS
 from simulation.invariants import Invariants
 from simulation.log_moves import TRANSACTION_LOG_PARTITIONS
 from simulation.network import Network, Trace
+from simulation.opening import open_journal
 from simulation.world import Life, SimulatedLoop
 
 COUNTS = {Role.COORDINATOR: 2, Role.BROKER: 3, Role.GROUP_COORDINATOR: 2}
@@ -102,6 +102,8 @@ class Service:
         self.volume = SimulatedVolume(Random(machinery.random.getrandbits(64)))
         self.life: Life | None = None
         """The life that counts; an older one may linger."""
+        self._lingering: list[tuple[Life, str]] = []
+        """Older lives, and their addresses: a loss of power ends them, too."""
         self.app: App | None = None
         self.ready = False
         self.skew_ms = 0
@@ -118,6 +120,8 @@ class Service:
     def start(self, *, move: bool = False) -> None:
         """Begin a life, in place of the one before: that must be dead, or lingers as a twin."""
         machinery = self._machinery
+        if self.life is not None and self.life.alive:
+            self._lingering.append((self.life, self._address))
         if move and self.name != CONTROLLER:
             self._port += 1
             self._address = f"{self.name}:{self._port}"
@@ -127,11 +131,10 @@ class Service:
         task = machinery.loop.start(life, self._live(life, self._address))
         task.add_done_callback(lambda _: self._ended(life))
 
-    def put_back(self, copy: Content) -> None:
+    def put_back(self, copy: Copy) -> None:
         """Kill it, and put an older copy in the place of its volume until that is refused."""
         self.kill()
-        self.older = SimulatedVolume(Random(0))
-        self.older.content = copy
+        self.older = SimulatedVolume.of(copy, Random(self._machinery.random.getrandbits(64)))
         self.restart_later(move=False)
 
     def kill(self) -> None:
@@ -139,11 +142,16 @@ class Service:
         life = self.life
         if life is None or not life.alive:
             return
-        self._machinery.loop.end_life(life)
-        self._machinery.network.leave(self._address, life)
-        self._machinery.invariants.died(life)
-        (self.older or self.volume).lose_power()
+        self._end(life, self._address)
+        if (self.older or self.volume).end_process(life) and self.older is None:
+            while self._lingering:
+                self._end(*self._lingering.pop())
         self.ready = False
+
+    def _end(self, life: Life, address: str) -> None:
+        self._machinery.loop.end_life(life)
+        self._machinery.network.leave(address, life)
+        self._machinery.invariants.died(life)
 
     def pause(self) -> None:
         """Let it stand still."""
@@ -179,18 +187,20 @@ class Service:
             return
         watch = machinery.invariants.watch(self.name, life, self.volume, self._clock)
         try:
-            journal = ObservedJournal(self.volume, service=f"semel-{self.name}", observer=watch)
-            app = self._build(self._environment(journal, address))
-            watch.observe(app)
-            async with app:
-                watch.loaded()
-                self.app = app
-                machinery.network.serve(address, str(self.name), life, app.handlers)
-                async with asyncio.TaskGroup() as group:
-                    group.create_task(app.run())
-                    group.create_task(_fail_with(app))
-                    await app.ready.wait()
-                    self.ready = self.life is life
+            async with await self._open(self.volume, watch) as journal:
+                app = self._build(self._environment(journal, address))
+                watch.observe(app)
+                async with app:
+                    watch.loaded()
+                    self.app = app
+                    machinery.network.serve(address, str(self.name), life, app.handlers)
+                    async with asyncio.TaskGroup() as group:
+                        group.create_task(app.run())
+                        group.create_task(_fail_with(app))
+                        await app.ready.wait()
+                        self.ready = self.life is life
+        except JournalOpenError as error:
+            machinery.failures.append(f"{self.name} is refused its journal: {error}")
         except (JournalError, SemelError, _JournalFailedError) as error:
             machinery.trace("ended", str(self.name), repr(error))
         except BaseExceptionGroup as group_error:
@@ -205,9 +215,9 @@ class Service:
     async def _live_on(self, older: SimulatedVolume, life: Life, address: str) -> None:
         """Live on an older copy: the cluster must refuse it before it serves anything."""
         machinery = self._machinery
-        journal = MemoryJournal(older, service=f"semel-{self.name}")
         try:
-            async with self._build(self._environment(journal, address)) as app:
+            journal = await self._open(older, Unwatched())
+            async with journal, self._build(self._environment(journal, address)) as app:
                 machinery.network.serve(address, str(self.name), life, app.handlers)
                 async with asyncio.TaskGroup() as group:
                     group.create_task(app.run())
@@ -219,8 +229,16 @@ class Service:
             if refused is not None:
                 machinery.trace("refused", str(self.name))
                 self.older = None
+        except Exception as error:
+            machinery.failures.append(f"{self.name} broke down on an older copy: {error!r}")
+            raise
 
-    def _environment(self, journal: MemoryJournal, address: str) -> Environment:
+    async def _open(self, volume: SimulatedVolume, observer: Observer) -> Journal:
+        random = Random(self._machinery.random.getrandbits(64))
+        service = f"semel-{self.name}"
+        return await open_journal(volume, service=service, observer=observer, random=random)
+
+    def _environment(self, journal: Journal, address: str) -> Environment:
         machinery = self._machinery
         return Environment(
             journal=journal,

@@ -40,6 +40,7 @@ from simulation.by_hand import ByHand
 from simulation.compaction import TABLE
 from simulation.deletion import CUT_TOPIC, Cutter, keep_all
 from simulation.dialect import Dialect
+from simulation.disk import simulated_disks
 from simulation.faults import Faults, Targets
 from simulation.invariants import InvariantError, Invariants
 from simulation.joint import JointOwner, JointWorker, SharedBoard
@@ -88,7 +89,7 @@ def simulate(
 
     With a ``dialect``, some processes are of an older release, as far as messages go.
     """
-    with quiet():
+    with quiet(), simulated_disks(Random(seed)):
         return _simulate(seed, tell, digest=digest, dialect=dialect)
 
 

@@ -20,6 +20,7 @@ from weakref import WeakSet
 
 from aiosemel._transform import stop_on_signal
 from semel_runtime.testing.virtual_time import DeadlockError, VirtualTimeLoop
+from simulation.threads import forget_threads, run_in_thread
 
 T = TypeVar("T")
 
@@ -59,6 +60,11 @@ class Life:
 _LIFE: ContextVar[Life] = ContextVar("life")
 WORLD = Context()
 """The context of callbacks that belong to no process."""
+
+
+def life_of_now() -> Life | None:
+    """Return the process whose callback runs; None: the world's."""
+    return _LIFE.get(None)
 
 
 class Step:
@@ -181,6 +187,12 @@ class SimulatedLoop(VirtualTimeLoop):
         """See ``asyncio.AbstractEventLoop``."""
         return _Future(loop=self)
 
+    def run_in_executor(  # type: ignore[override]  # there are no executors
+        self, _executor: None, func: Callable[..., T], *args: object
+    ) -> "asyncio.Future[T]":
+        """See ``asyncio.AbstractEventLoop``: the work is a simulated thread's."""
+        return run_in_thread(lambda: func(*args))
+
     get_debug = staticmethod(bool)  # False, at no cost
 
     def call_soon(  # type: ignore[override]  # asyncio has no protocol of handles
@@ -218,9 +230,13 @@ class SimulatedLoop(VirtualTimeLoop):
         heappush(self._timers, (when, count, step))
         return step
 
+    def has_left(self) -> bool:
+        """Whether anything is to run, or dead."""
+        return bool(self._ready or self._timers or self._dead)
+
     def drop_all(self) -> None:
         """Forget everything that was to run, and everything dead."""
-        while self._ready or self._timers or self._dead:  # What is freed may start something more.
+        while self.has_left():  # What is freed may start something more.
             self._ready.clear()
             self._timers.clear()
             self._dead.clear()
@@ -271,10 +287,11 @@ def bury(loop: SimulatedLoop) -> None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            forget_threads()
             loop.drop_all()
             loop.close()
             _forget_signals()
-            while gc.collect():
+            while gc.collect() or loop.has_left():  # What is freed may come back as a callback.
                 loop.drop_all()
     finally:
         sys.unraisablehook = complain

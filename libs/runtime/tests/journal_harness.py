@@ -38,8 +38,9 @@ class Engine(Protocol):
 class SqliteEngine:
     """A data folder, without the lock that would keep a twin out."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, payload_file_bytes: int = 1 << 26) -> None:
         self.folder = folder
+        self._payload_file_bytes = payload_file_bytes
         self._opened: list[Journal] = []
 
     async def open(self, *, service: str = "test", cluster_id: str | None = None) -> Journal:
@@ -48,6 +49,7 @@ class SqliteEngine:
             append_bytes_max=APPEND_BYTES_MAX,
             disk_reserve_bytes=0,
             wal_bytes=WAL_BYTES,
+            payload_file_bytes=self._payload_file_bytes,
         )
         journal = await SqliteJournal.open(
             self.folder, service=service, cluster_id=cluster_id, options=options

@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 
 import aiosqlite
+import msgspec
 import pytest
 from journal_harness import (
     PLENTY,
@@ -28,6 +29,7 @@ from semel_runtime.journal import (
     StoredBatch,
 )
 from semel_runtime.journal.sqlite import SqliteJournal
+from semel_runtime.journal.sqlite.schema import APPLICATION_ID, MIGRATIONS
 
 REWRITER = Path(__file__).parent.parent / "sqlite_rewriter.py"
 
@@ -166,10 +168,16 @@ async def test_a_rewrite_that_fails_leaves_nothing_torn(tmp_path: Path) -> None:
 
 
 async def test_a_file_of_the_first_schema_can_be_rewritten(tmp_path: Path) -> None:
-    engine = SqliteEngine(tmp_path)
-    await (await stored(engine, batch(1, 0), batch(1, 10))).close()
     async with aiosqlite.connect(tmp_path / "journal.db") as connection:
-        await connection.executescript("DROP VIEW rewrites; PRAGMA user_version = 1;")
+        await connection.executescript(
+            f"PRAGMA application_id = {APPLICATION_ID}; {MIGRATIONS[0]} PRAGMA user_version = 1;"
+        )
+        await connection.executemany(
+            "INSERT INTO batches VALUES (?, ?, ?, ?, ?, ?)",
+            [msgspec.structs.astuple(batch(1, 0)), msgspec.structs.astuple(batch(1, 10))],
+        )
+        await connection.commit()
+    engine = SqliteEngine(tmp_path)
 
     journal = await claimed(engine, "new release")
     await journal.batches.rewrite(1, removed=[0], replaced=[])

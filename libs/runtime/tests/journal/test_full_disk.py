@@ -2,6 +2,7 @@
 
 import contextlib
 import shutil
+import sqlite3
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,14 +15,16 @@ from semel_common.errors import KafkaStorageError, ThrottlingQuotaExceededError
 from semel_runtime.journal import Journal, JournalOpenError
 from semel_runtime.journal.contract import Reserve
 from semel_runtime.journal.sqlite import SqliteJournal, SqliteOptions
+from semel_runtime.journal.sqlite.opening import cause
 from semel_runtime.machine import Result
 from semel_runtime.runner import Runner
 
 MEGABYTE = 1 << 20
 DISK_BYTES = 32 * MEGABYTE
 RESERVE_BYTES = 16 * MEGABYTE
-NO_RESERVE = -1
+NO_RESERVE = -(1 << 40)
 """Lets writes go on when not a single byte is left."""
+LOG_BYTES = 1 << 18
 PAYLOAD = bytes(16_000)
 
 
@@ -41,7 +44,9 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 
 async def open_journal(disk: Path, *, reserve_bytes: int) -> SqliteJournal:
-    options = SqliteOptions(disk_reserve_bytes=reserve_bytes, wal_bytes=100 * 4_096)
+    options = SqliteOptions(
+        disk_reserve_bytes=reserve_bytes, wal_bytes=100 * 4_096, log_bytes=LOG_BYTES
+    )
     return await SqliteJournal.open(disk / "data", service="test", options=options)
 
 
@@ -86,7 +91,8 @@ async def test_nearly_full_disk_refuses_in_a_sentence_and_serves_on(disk: Path) 
             ThrottlingQuotaExceededError, match=r"below its reserve.* bytes are free"
         ):
             await service.store_until_refused(runner)
-        assert 0 < journal.free_bytes() <= RESERVE_BYTES
+        # The tables will take the rest of the log.
+        assert 0 < journal.free_bytes() <= RESERVE_BYTES + LOG_BYTES
 
         await service.check(journal)
         last = await runner.run(lambda: service.machine.read("stored"))
@@ -131,6 +137,23 @@ async def test_start_on_a_full_disk_is_refused_in_a_sentence(disk: Path) -> None
 
     with pytest.raises(JournalOpenError, match=r"is full\. Free some space, then start again"):
         await open_journal(disk, reserve_bytes=NO_RESERVE)
+
+
+async def test_start_of_an_existing_journal_on_a_full_disk_is_refused_in_the_same_sentence(
+    disk: Path,
+) -> None:
+    await (await open_journal(disk, reserve_bytes=NO_RESERVE)).close()
+    fill(disk)
+
+    with pytest.raises(JournalOpenError, match=r"is full\. Free some space, then start again"):
+        await open_journal(disk, reserve_bytes=NO_RESERVE)
+
+
+def test_an_io_error_on_a_full_disk_is_told_as_a_full_disk(disk: Path) -> None:
+    error = sqlite3.OperationalError("disk I/O error")
+    assert cause(disk / "journal.db", error) == "disk I/O error"
+    fill(disk)
+    assert cause(disk / "journal.db", error) == "database or disk is full"
 
 
 def fill(disk: Path) -> None:

@@ -52,6 +52,8 @@ async def test_a_new_journal_and_all_beside_it_are_its_owners_alone(
         "journal.db-shm": "600",
         "journal.end": "600",
         "journal.lock": "600",
+        "journal.log-1-0": "600",
+        "journal.log-1-1": "600",
     }
     assert modes(folder)["refused"] == "600"
 
@@ -73,6 +75,8 @@ async def test_others_are_shut_out_of_a_journal_that_is_there_and_the_log_says_s
         "journal.db-shm": "660",
         "journal.end": "660",
         "journal.lock": "660",
+        "journal.log-2-0": "600",
+        "journal.log-2-1": "600",
     }
     told = {str(entry["path"]): (entry["mode_before"], entry["mode"]) for entry in logs}
     assert told[str(folder)] == ("2775", "2770")

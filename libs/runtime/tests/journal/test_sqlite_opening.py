@@ -99,6 +99,15 @@ async def test_file_that_is_no_database_is_refused_and_not_touched(
     assert file.read_bytes() == b"my holiday photographs" * 1000
 
 
+async def test_file_of_a_first_start_that_was_killed_is_taken(made_folder: Path) -> None:
+    """SQLite writes the first page when it is told of its log, before there is any table."""
+    await sql(made_folder, "PRAGMA journal_mode = WAL")
+    assert (made_folder / "journal.db").stat().st_size > 0
+
+    async with await SqliteJournal.open(made_folder, service="test") as journal:
+        assert (await journal.claim("token")).next_offset == 0
+
+
 async def test_database_of_another_program_is_refused_and_not_touched(
     made_folder: Path,
 ) -> None:

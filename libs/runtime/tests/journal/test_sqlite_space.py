@@ -104,21 +104,21 @@ async def test_write_ahead_log_is_emptied_once_the_reader_that_held_it_up_has_en
     async with aiosqlite.connect(engine.folder / "journal.db", isolation_level=None) as reader:
         await reader.execute("BEGIN")
         await reader.execute_fetchall("SELECT * FROM chunks")
-        held = await log_sizes(engine, journal, start=1, count=60)
+        held = await log_sizes(engine, journal, start=1, count=30)
         next_try_at_bytes = writer_of(journal)._empty_log_at_bytes
-    freed = await log_sizes(engine, journal, start=61, count=100)
+    freed = await log_sizes(engine, journal, start=31, count=60)
 
     assert held[-1] > LOG_BYTES_MAX  # Appends went on: a reader holds them up only for a moment,
     assert next_try_at_bytes > held[-1]  # and not at every append.
-    assert max(freed) < 2 * LOG_BYTES_MAX + 400_000
-    assert min(freed) < 400_000
+    assert max(freed) < 2 * LOG_BYTES_MAX + 1_000_000
+    assert min(freed) < 1_000_000
 
 
 async def log_sizes(engine: SqliteEngine, journal: Journal, *, start: int, count: int) -> list[int]:
-    """Append batches of 100 kB; answer how long the write-ahead log was after each."""
+    """Append records too large for the log in front; answer how long SQLite's was after each."""
     sizes = []
     for at in range(start, start + count):
-        await journal.append(at, [b"record"], [batch(1, at * 10, payload=bytes(100_000))])
+        await journal.append(at, [bytes(300_000)])
         sizes.append(size_of(engine, "journal.db-wal"))
     return sizes
 
@@ -155,11 +155,14 @@ async def test_what_is_deleted_is_not_synced_but_what_is_appended_is(engine: Sql
         beginning
         for beginning in beginnings
         if beginning.startswith(("PRAGMA", "DELETE", "INSERT"))
-    ][:4] == [
+    ][:7] == [
+        "INSERT INTO chunks VALUES",  # The tables catch up.
+        "INSERT INTO batches VALUES",
+        "INSERT INTO batches VALUES",
         "PRAGMA synchronous = NORMAL",
         "DELETE FROM batches WHERE",
         "PRAGMA synchronous = FULL",
-        "INSERT INTO appends VALUES",
+        "INSERT INTO chunks VALUES",
     ]
     assert await pragma(journal, "synchronous") == SYNCED
 
@@ -193,7 +196,7 @@ async def test_steps_grow_while_they_are_in_time(
     engine: SqliteEngine, step_seconds: float, leaving: list[int]
 ) -> None:
     journal = await full_of_batches(engine)
-    await journal.batches.delete(1, before=PLENTY, rows_max=50, bytes_max=PLENTY)
+    await journal.batches.delete(1, before=PLENTY, rows_max=250, bytes_max=PLENTY)
     vacuum = Vacuum(writer_of(journal), clock=count(step=step_seconds).__next__)
 
     left = []
@@ -206,10 +209,11 @@ async def test_steps_grow_while_they_are_in_time(
 
 
 async def full_of_batches(engine: SqliteEngine) -> Journal:
-    """Make a journal of 25 MB in partition 1."""
+    """Make a journal with 25 MB of partition 1 in its tables."""
     journal = await claimed(engine)
-    for at in range(50):
-        await journal.append(at, [b"record"], [batch(1, at * 10, payload=bytes(500_000))])
+    for at in range(250):
+        await journal.append(at, [b"record"], [batch(1, at * 10, payload=bytes(100_000))])
+    await journal.batches.read_headers(1, 0, rows_max=1, upto=PLENTY)  # The tables catch up.
     return journal
 
 

@@ -25,14 +25,14 @@ class JournalMetrics:
         self._journal = journal
         self._seconds = Histogram(
             "semel_journal_commit_duration_seconds",
-            "One group commit, until it is on disk: the way to SQLite's thread and back, the write,"
-            " and its fsync.",
+            "One group commit, until it is on disk: the way to the journal's thread and back, the"
+            " write, and its fsync.",
             buckets=SECONDS,
             registry=registry,
         )
         self._write_seconds = Histogram(
             "semel_journal_write_duration_seconds",
-            "The part of a group commit that is the write and its fsync, in SQLite's thread.",
+            "The part of a group commit that is the write and its fsync, in the journal's thread.",
             buckets=SECONDS,
             registry=registry,
         )

@@ -78,4 +78,7 @@ def _lowered(limits: ServerLimits, listeners: int, *, needed: int, allowed: int)
             limits.visitors_per_address_max, max(1, part(limits.visitors_max) // 4)
         ),
         grpc_connections_max=part(limits.grpc_connections_max),
+        grpc_connections_per_address_max=min(
+            limits.grpc_connections_per_address_max, max(1, part(limits.grpc_connections_max) // 2)
+        ),
     )

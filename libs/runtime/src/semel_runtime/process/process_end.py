@@ -13,7 +13,7 @@ from semel_common.errors import (
     StaleClaimEpochError,
 )
 from semel_runtime.config import ServiceSettings
-from semel_runtime.journal import Journal
+from semel_runtime.journal import Journal, JournalUnknownError
 from semel_runtime.journal.engine_choice import is_folder
 from semel_runtime.journal_refusal import refuse, refuse_journal
 
@@ -52,7 +52,7 @@ def report(results: Sequence[BaseException | bool | None]) -> None:
     """Log why background work ended; everything else was cancelled."""
     for error in _errors(results):
         # Of a failed journal the runner has said in one line why, and `failed` is set.
-        if not isinstance(error, KafkaStorageError):
+        if not isinstance(error, KafkaStorageError | JournalUnknownError):
             refused = isinstance(error, InconsistentClusterIdError | StaleClaimEpochError)
             log.error(
                 "background work failed",

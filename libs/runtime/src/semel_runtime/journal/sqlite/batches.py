@@ -1,7 +1,10 @@
 """Record batches in SQLite: read by range, found by time, rewritten or deleted in bounded steps."""
 
+import asyncio
+import json
 from collections.abc import Sequence
-from operator import attrgetter
+from operator import attrgetter, itemgetter
+from pathlib import Path
 
 from semel_runtime.journal.chunks import batch_of, check_types
 from semel_runtime.journal.contract import (
@@ -11,7 +14,12 @@ from semel_runtime.journal.contract import (
     LaterBatches,
     StoredBatch,
 )
+from semel_runtime.journal.journal_errors import JournalError
+from semel_runtime.journal.sqlite.appender import Appender
 from semel_runtime.journal.sqlite.connections import Readers, Writer
+from semel_runtime.journal.sqlite.payloads.payload_files import Place
+from semel_runtime.journal.sqlite.payloads.payload_rows import has_places, stored_batches
+from semel_runtime.journal.sqlite.payloads.payload_space import PayloadSpace
 from semel_runtime.journal.sqlite.statements import Value
 from semel_runtime.journal.sqlite.vacuum import Vacuum
 
@@ -28,14 +36,18 @@ bounds (first_offset) AS (SELECT coalesce((
 ), ?2)),
 span (batch, base_offset, total_bytes, number) AS (
     SELECT * FROM (
-        SELECT rowid, base_offset, length(header) + length(payload) + ?5, 1 FROM batches
+        SELECT rowid, base_offset,
+            length(header) + length(payload) + coalesce(payload_bytes, 0) + ?5, 1
+        FROM batches
         WHERE partition = ?1 AND base_offset < ?3
             AND base_offset >= (SELECT first_offset FROM bounds)
         ORDER BY base_offset LIMIT 1
     )
     UNION ALL
     SELECT later.rowid, later.base_offset,
-        total_bytes + length(later.header) + length(later.payload) + ?5, number + 1
+        total_bytes + length(later.header) + length(later.payload)
+            + coalesce(later.payload_bytes, 0) + ?5,
+        number + 1
     FROM span CROSS JOIN batches AS later ON later.rowid = (
         SELECT rowid FROM batches
         WHERE partition = ?1 AND base_offset > span.base_offset AND base_offset < ?3
@@ -43,7 +55,8 @@ span (batch, base_offset, total_bytes, number) AS (
     )
     WHERE total_bytes < ?4
 )
-SELECT partition, batches.base_offset, record_count, max_timestamp_ms, header, payload
+SELECT partition, batches.base_offset, record_count, max_timestamp_ms, header, payload,
+    payload_file, payload_position, payload_bytes
 FROM span CROSS JOIN batches ON batches.rowid = span.batch
 WHERE total_bytes <= ?4 OR number = 1
 """
@@ -102,6 +115,13 @@ DELETE FROM batches WHERE rowid IN (
         )
     ) WHERE next_offset <= ?2 AND coalesce(bytes_before, 0) < ?4
 ) AND +partition = ?1 AND +base_offset + record_count <= ?2 AND (SELECT epoch FROM owner) = ?5
+RETURNING payload_file, payload_position, payload_bytes
+"""
+
+_PLACES = """
+SELECT payload_file, payload_position, payload_bytes FROM batches
+WHERE partition = ?1 AND payload_file IS NOT NULL
+    AND base_offset IN (SELECT value FROM json_each(?2))
 """
 
 _REWRITE = "INSERT INTO rewrites VALUES (?, ?, ?, ?, ?, ?)"
@@ -111,26 +131,48 @@ _REWRITE_NEXT = ", (?, ?, ?, ?, ?, ?)"
 class SqliteBatchStore:
     """The table `batches`."""
 
-    def __init__(self, writer: Writer, readers: Readers, vacuum: Vacuum, *, location: str) -> None:
-        self.location = location
+    def __init__(
+        self,
+        writer: Writer,
+        readers: Readers,
+        appender: Appender,
+        vacuum: Vacuum,
+        space: PayloadSpace,
+        *,
+        file: Path,
+    ) -> None:
+        self.location = str(file)
         """See `BatchStore.location`."""
+        self._folder = file.parent
+        self._space = space
         self._writer = writer
         self._readers = readers
+        self._appender = appender
         self._vacuum = vacuum
 
     async def read(
         self, partition: int, offset: int, *, max_bytes: int, upto: int
     ) -> Sequence[StoredBatch]:
         """See `BatchStore.read`."""
-        rows = await self._readers.fetch(
-            _READ, (partition, offset, upto, max_bytes, BATCH_MEMORY_BYTES)
-        )
-        return sorted((batch_of(*row) for row in rows), key=attrgetter("base_offset"))
+        newest = self._appender.newest(partition, offset, max_bytes=max_bytes, upto=upto)
+        if newest is not None:
+            return newest
+        await self._appender.caught_up(partition)
+        parameters = (partition, offset, upto, max_bytes, BATCH_MEMORY_BYTES)
+        with self._space.reading():
+            rows = sorted(await self._readers.fetch(_READ, parameters), key=itemgetter(1))
+            if not has_places(rows):
+                return stored_batches(self._folder, rows)
+            try:
+                return await asyncio.to_thread(stored_batches, self._folder, rows)
+            except OSError as error:
+                raise JournalError(f"reading payloads in {self._folder} failed: {error}") from error
 
     async def read_headers(
         self, partition: int, offset: int, *, rows_max: int, upto: int
     ) -> Sequence[StoredBatch]:
         """See `BatchStore.read_headers`."""
+        await self._appender.caught_up(partition)
         rows = await self._readers.fetch(_READ_HEADERS, (partition, offset, upto, rows_max))
         return sorted((batch_of(*row) for row in rows), key=attrgetter("base_offset"))
 
@@ -138,6 +180,7 @@ class SqliteBatchStore:
         self, partition: int, timestamp_ms: int, *, upto: int, start: int = 0
     ) -> BatchPosition | None:
         """See `BatchStore.first_at`. Walks an index, since time-stamps need not rise."""
+        await self._appender.caught_up(partition)
         while True:
             rows = await self._readers.fetch(_FIRST_AT, (partition, start, upto, timestamp_ms))
             base_offset, max_timestamp_ms = rows[0]
@@ -151,6 +194,7 @@ class SqliteBatchStore:
 
     async def later(self, partition: int, timestamp_ms: int, *, upto: int) -> LaterBatches:
         """See `BatchStore.later`."""
+        await self._appender.caught_up(partition)
         *rows, (lowest, _) = await self._readers.fetch(_LATER, (partition, upto, timestamp_ms))
         for row in rows:
             check_types(row, int, int)
@@ -163,6 +207,7 @@ class SqliteBatchStore:
         self, partition: int, *, removed: Sequence[int], replaced: Sequence[StoredBatch]
     ) -> None:
         """See `BatchStore.rewrite`. One statement, and so one transaction."""
+        await self._appender.caught_up(partition)
         count = len(removed) + len(replaced)
         assert 0 < count <= REWRITTEN_MAX, f"{count} batches in one step"
         epoch = self._writer.epoch
@@ -172,18 +217,28 @@ class SqliteBatchStore:
         for batch in replaced:
             row += (epoch, partition, batch.base_offset, batch.max_timestamp_ms)
             row += (batch.header, batch.payload)
+        offsets = json.dumps([*removed, *(batch.base_offset for batch in replaced)])
+        places = await self._readers.fetch(_PLACES, (partition, offsets))
         await self._writer.execute(_REWRITE + _REWRITE_NEXT * (count - 1), row)
+        self._space.freed(Place(*place) for place in places)
 
     async def delete(self, partition: int, *, before: int, rows_max: int, bytes_max: int) -> int:
         """See `BatchStore.delete`."""
+        await self._appender.caught_up(partition)
         parameters = (partition, before, rows_max, bytes_max, self._writer.epoch)
-        deleted = await self._writer.execute_unsynced(_DELETE, parameters)
+        rows = (await self._writer.execute_unsynced(_DELETE, parameters)).returned
+        deleted = len(rows)
+        self._space.freed(Place(*row) for row in rows if row[0] is not None)
         self._vacuum.hold(more_comes=bool(deleted))
-        if not deleted:
+        if deleted:
+            self._writer.owes_sync = True
+        else:
             await self._writer.check_epoch()
         return deleted
 
     async def give_back(self) -> bool:
         """See `BatchStore.give_back`."""
         await self._writer.check_epoch()
+        if not self._vacuum.is_held and await self._space.give_back():
+            return True
         return await self._vacuum.give_back()

@@ -4,7 +4,7 @@ A writer that met any error it cannot explain is dead: what reached the disk is 
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import cycle
 from pathlib import Path
 from sqlite3 import Row
@@ -22,10 +22,11 @@ from semel_runtime.journal.journal_errors import (
 )
 from semel_runtime.journal.sqlite.folder import folder_sentence
 from semel_runtime.journal.sqlite.journal_end import WitnessedLog
+from semel_runtime.journal.sqlite.opening import cause
 from semel_runtime.journal.sqlite.schema import FENCED
 from semel_runtime.journal.sqlite.statements import (
     DAMAGED,
-    TimedParameters,
+    Parameters,
     UnsyncedParameters,
     Value,
     WriterConnection,
@@ -68,7 +69,10 @@ class Writer:
         self._log_bytes_max = log_bytes_max
         self._empty_log_at_bytes = log_bytes_max
         self._epoch: int | None = None
-        self._failure: BaseException | None = None
+        self._failure: Exception | None = None
+        self._listener: Callable[[JournalUnknownError], None] | None = None
+        self.owes_sync = False
+        """Whether something was deleted that the next append has to make durable with it."""
 
     @property
     def epoch(self) -> int:
@@ -76,16 +80,19 @@ class Writer:
         assert self._epoch is not None, "claim comes before everything else"
         return self._epoch
 
-    async def own(self, epoch: int, *, next_offset: int) -> None:
-        """Note a successful claim, and where the journal ends."""
+    def own(self, epoch: int) -> None:
+        """Note a successful claim."""
         self._epoch = epoch
+
+    async def witness_claim(self, *, next_offset: int) -> None:
+        """Let the witness know of the claim, and where the journal ends."""
         try:
-            await asyncio.to_thread(self._log.claimed, epoch, next_offset)
+            await asyncio.to_thread(self._log.claimed, self.epoch, next_offset)
         except OSError as error:
             raise self._die(error) from error
 
     async def execute(
-        self, statement: str, values: Sequence[Value] | TimedParameters = ()
+        self, statement: str, values: Sequence[Value] | Parameters = ()
     ) -> Sequence[Row]:
         """Run one statement durably and return its rows.
 
@@ -94,22 +101,22 @@ class Writer:
         """
         return await self._run(statement, values)
 
-    async def execute_unsynced(self, statement: str, values: Sequence[Value]) -> int:
-        """Run one statement without rows; return how many it inserted, updated or deleted.
+    async def execute_unsynced(self, statement: str, values: Sequence[Value]) -> UnsyncedParameters:
+        """Run one change; return how many rows it changed, and the rows of its RETURNING clause.
 
-        It is there for all who read; until `execute` has written something, a loss of power may
-        undo it. Raises what `execute` does.
+        All readers see it; until `execute` has written something, a loss of power may undo it.
+        Raises what `execute` does.
         """
         parameters = UnsyncedParameters(values)
         await self._run(statement, parameters)
-        return parameters.changed
+        return parameters
 
     async def execute_steps_unsynced(self, statement: str) -> None:
         """Run one statement to its end that has a row for each step, but no columns.
 
         `execute` would take only the first step. Raises JournalUnknownError.
         """
-        self._check_alive()
+        self.check_alive()
         try:
             await self._connection.executescript(unsynced_script(statement))
         except Exception as error:
@@ -120,7 +127,7 @@ class Writer:
 
         Returns whether it is done: readers may hold it up. Raises JournalUnknownError.
         """
-        self._check_alive()
+        self.check_alive()
         run = self._connection.execute_fetchall
         try:
             await run(f"PRAGMA busy_timeout = {_CHECKPOINT_WAIT_MS}")
@@ -136,6 +143,13 @@ class Writer:
         if rows[0][0] != self.epoch:
             raise JournalFencedError(claim_epoch=self.epoch, stored_epoch=rows[0][0])
 
+    def on_death(self, listener: Callable[[JournalUnknownError], None]) -> None:
+        """See `Journal.on_death`."""
+        if self._failure is None:
+            self._listener = listener
+        else:
+            listener(self._unknown(self._failure))
+
     def dead(self, why: str) -> JournalUnknownError:
         """Give up on this handle, and return the error to raise."""
         return self._die(JournalUnknownError(why))
@@ -146,11 +160,11 @@ class Writer:
             await asyncio.wait([self._syncing])
 
     async def _run(self, statement: str, parameters: Iterable[Value]) -> Sequence[Row]:
-        self._check_alive()
+        self.check_alive()
         try:
             rows = list(await self._connection.execute_fetchall(statement, parameters))
             await self._bound_log()
-            self._sync_witness()
+            self.sync_witness()
         except aiosqlite.IntegrityError as error:
             if str(error) != FENCED:
                 raise self._die(error) from error
@@ -174,7 +188,7 @@ class Writer:
         is_empty = await self.empty_log()
         self._empty_log_at_bytes = self._log_bytes_max + (0 if is_empty else size_bytes)
 
-    def _sync_witness(self) -> None:
+    def sync_witness(self) -> None:
         """Let the witness outlast a loss of power, once a second, and let no write wait for it."""
         now = asyncio.get_running_loop().time()
         if now - self._log_synced_at < _WITNESS_SYNC_SECONDS:
@@ -188,15 +202,24 @@ class Writer:
         if isinstance(error := syncing.exception(), Exception):
             self._die(error)
 
-    def _check_alive(self) -> None:
+    def check_alive(self) -> None:
+        """Raise JournalUnknownError if the handle is dead."""
         if self._failure is not None:
             raise JournalUnknownError(f"the handle is dead: {self._failure}") from self._failure
 
     def _die(self, error: Exception) -> JournalUnknownError:
-        self._failure = error
+        is_first, self._failure = self._failure is None, error
+        unknown = self._unknown(error)
+        if is_first and self._listener is not None:
+            self._listener(unknown)
+        return unknown
+
+    def _unknown(self, error: Exception) -> JournalUnknownError:
         if isinstance(error, JournalUnknownError):
             return error
-        return JournalUnknownError(f"{type(error).__name__}: {error}")
+        return JournalUnknownError(
+            f"writing {self._log_file} failed: {cause(self._log_file, error)}"
+        )
 
 
 class Readers:

@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from semel_runtime.journal.chunks import batch_of, check_types, unpack_piece, unpack_records
+from semel_runtime.journal.chunks import check_types, unpack_piece, unpack_records
 from semel_runtime.journal.contract import Entry, StoredBatch
 from semel_runtime.journal.journal_errors import (
     JournalCorruptError,
@@ -28,9 +28,11 @@ from semel_runtime.journal.journal_errors import (
     JournalNewerError,
     JournalOpenError,
 )
+from semel_runtime.journal.log.frames import LoggedAppend
 from semel_runtime.journal.sqlite.folder import BUSY, JOURNAL_FILE, LOCK_FILE
 from semel_runtime.journal.sqlite.journal_end import compare_end, end_of_file
 from semel_runtime.journal.sqlite.log_index import LogEnd, LogIndex
+from semel_runtime.journal.sqlite.payloads.payload_rows import stored_batches
 from semel_runtime.journal.sqlite.schema import APPLICATION_ID, SCHEMA_VERSION
 from semel_runtime.journal.sqlite.statements import DAMAGED
 
@@ -42,7 +44,9 @@ _OWNER = "SELECT snapshot, snapshot_pieces, first_offset FROM owner"
 _PIECE = "SELECT crc32c, data FROM snapshot_pieces WHERE snapshot = ? AND number = ?"
 _CHUNKS = "SELECT base_offset, record_count, crc32c, data FROM chunks ORDER BY base_offset"
 _BATCHES = """
-SELECT partition, base_offset, record_count, max_timestamp_ms, header, payload FROM (
+SELECT partition, base_offset, record_count, max_timestamp_ms, header, payload, payload_file,
+    payload_position, payload_bytes
+FROM (
     SELECT rowid AS batch FROM batches INDEXED BY batches_by_offset
     WHERE partition = ? AND base_offset >= ? ORDER BY base_offset
 ) CROSS JOIN batches ON batches.rowid = batch
@@ -65,6 +69,7 @@ class JournalFile:
         self._connection = connection
         self._file = file
         self._after = after
+        self._appends: Sequence[LoggedAppend] | None = None
         self.found: list[FoundDamage] = []
         """What was found so far."""
         self.is_sound = True
@@ -95,7 +100,8 @@ class JournalFile:
     def check_end(self) -> None:
         """Compare how far the journal goes with what its witness says."""
         try:
-            found = end_of_file(self._connection)._replace(log=self._log_end())
+            found = end_of_file(self._connection, self._file.parent)
+            found = found._replace(log=self._log_end())
             compare_end(self._file.parent, found)
         except (*DAMAGED, JournalOpenError) as error:
             self.note("the end of the journal", error)
@@ -134,6 +140,9 @@ class JournalFile:
                     self.note_unsound(f"records {at} to {base_offset - 1}", "are missing")
                 at = base_offset + count
                 yield from self._unpacked(row)
+            for append in self._unfilled():
+                fields = (append.base_offset, append.record_count, append.crc32c, append.data)
+                yield from self._unpacked(fields)
         except (*DAMAGED, JournalCorruptError) as error:
             self.note_unsound("the records", error)
 
@@ -143,9 +152,13 @@ class JournalFile:
         try:
             first = self._first_batch(partition, start)
             for row in self._connection.execute(_BATCHES, (partition, first)):
-                batch = batch_of(*row)
-                at = batch.base_offset
+                at = row[1]
+                (batch,) = stored_batches(self._file.parent, [row])
                 yield batch
+            for append in self._unfilled():
+                for batch in append.batches:
+                    if batch.partition == partition and batch.base_offset >= start:
+                        yield batch
         except (*DAMAGED, JournalCorruptError) as error:
             self.note(f"{name}, at or after offset {at}", error)
 
@@ -169,6 +182,13 @@ class JournalFile:
         check_types(rows[0], int, int, int)
         snapshot, count, first_offset = rows[0]
         return snapshot, count, first_offset
+
+    def _unfilled(self) -> Sequence[LoggedAppend]:
+        """Return what the log in front of the tables has beside them; `check_end` notes damage."""
+        if self._appends is None:
+            found = end_of_file(self._connection, self._file.parent)
+            self._appends = found.unfilled.appends
+        return self._appends
 
     def _unpacked(self, row: tuple[int, int, int, bytes]) -> Sequence[Entry]:
         try:

@@ -24,6 +24,8 @@ from semel_runtime.journal.journal_errors import (
     JournalOpenError,
     JournalUnknownError,
 )
+from semel_runtime.journal.log.frames import LoggedAppend
+from semel_runtime.journal.sqlite.appender import Appender
 from semel_runtime.journal.sqlite.batches import SqliteBatchStore
 from semel_runtime.journal.sqlite.connections import Readers, Writer, open_writer
 from semel_runtime.journal.sqlite.folder import JOURNAL_FILE, folder_sentence, hold_folder
@@ -38,20 +40,16 @@ from semel_runtime.journal.sqlite.opening import (
     prepare,
 )
 from semel_runtime.journal.sqlite.options import SqliteOptions
+from semel_runtime.journal.sqlite.payloads.payload_space import PayloadSpace
 from semel_runtime.journal.sqlite.snapshots import SqliteSnapshots
 from semel_runtime.journal.sqlite.space import DiskSpace
-from semel_runtime.journal.sqlite.statements import DAMAGED, TimedParameters, Value
+from semel_runtime.journal.sqlite.statements import DAMAGED
 from semel_runtime.journal.sqlite.vacuum import Vacuum
 
 _CLAIM = """
 UPDATE owner SET epoch = coalesce(?1, epoch + 1), token = ?2
 WHERE (?1 IS NULL AND token <> ?2) OR ?1 > epoch
 """
-
-# What a row does not have is written into the statement: to bind None takes five times as long as
-# to bind a number.
-_APPEND = "INSERT INTO appends VALUES (?, ?, NULL, ?, ?, NULL, NULL, ?)"
-_APPEND_BATCH = ", (NULL, NULL, ?, ?, ?, ?, ?, ?)"
 
 # Walks from chunk to chunk, each beginning where the one before ends, until it has enough bytes. It
 # finds them in order; to say so (ORDER BY) would carry all data through a sorter, and a file.
@@ -80,6 +78,8 @@ class SqliteJournal:
         self,
         writer: Writer,
         readers: Readers,
+        appender: Appender,
+        space: PayloadSpace,
         resources: AsyncExitStack,
         *,
         file: Path,
@@ -88,6 +88,7 @@ class SqliteJournal:
     ) -> None:
         self._writer = writer
         self._readers = readers
+        self._appender = appender
         self._resources = resources
         self._file = file
         self._cluster_id = stored.get("cluster_id")
@@ -96,9 +97,9 @@ class SqliteJournal:
         self._space = DiskSpace(file.parent)
         vacuum = Vacuum(writer)
         self._snapshots = SqliteSnapshots(
-            writer, readers, vacuum, piece_bytes_max=options.append_bytes_max
+            writer, readers, appender, vacuum, piece_bytes_max=options.append_bytes_max
         )
-        self._batches = SqliteBatchStore(writer, readers, vacuum, location=str(file))
+        self._batches = SqliteBatchStore(writer, readers, appender, vacuum, space, file=file)
 
     @classmethod
     async def open(
@@ -145,9 +146,14 @@ class SqliteJournal:
                 log_bytes_max=2 * options.wal_bytes,
             )
             resources.push_async_callback(writer.close)
+            space = PayloadSpace(folder, writer, readers, file_bytes=options.payload_file_bytes)
+            appender = Appender(file, writer, readers, log, space, options)
+            resources.push_async_callback(appender.close)
             return cls(
                 writer,
                 readers,
+                appender,
+                space,
                 resources.pop_all(),
                 file=file,
                 stored=stored,
@@ -187,13 +193,13 @@ class SqliteJournal:
     async def claim(self, token: str, *, epoch: int | None = None) -> Claim:
         """See `Journal.claim`."""
         await self._writer.execute(_CLAIM, (epoch, token))
-        rows = await self._writer.execute(
-            "SELECT epoch, token, first_offset, next_offset FROM positions"
-        )
-        stored_epoch, stored_token, first_offset, next_offset = rows[0]
+        rows = await self._writer.execute("SELECT epoch, token, first_offset FROM positions")
+        stored_epoch, stored_token, first_offset = rows[0]
         if stored_token != token or epoch not in (None, stored_epoch):
             raise JournalFencedError(claim_epoch=epoch or 0, stored_epoch=stored_epoch)
-        await self._writer.own(stored_epoch, next_offset=next_offset)
+        self._writer.own(stored_epoch)
+        next_offset = await self._appender.begin(stored_epoch)
+        await self._writer.witness_claim(next_offset=next_offset)
         return Claim(epoch=stored_epoch, first_offset=first_offset, next_offset=next_offset)
 
     async def append(
@@ -202,29 +208,25 @@ class SqliteJournal:
         """See `Journal.append`."""
         assert records or not batches, "batches never ride without a record"
         if not records:
-            await self._verify(at)
+            await self._appender.verify(at)
             return 0.0
         data = pack_records(records)
         check_size(len(data), batches, size_bytes_max=self._options.append_bytes_max)
         assert len(batches) <= self._options.append_batches_max, "too many batches in one append"
-        epoch = self._writer.epoch
         crc32c = checksum(at, len(records), data)
-        row: list[Value] = [epoch, crc32c, at, len(records), data]
-        for batch in batches:
-            row += (batch.partition, batch.base_offset, batch.record_count)
-            row += (batch.max_timestamp_ms, batch.header, batch.payload)
-        timed = TimedParameters(row, next_offset=at + len(records))
-        await self._writer.execute(_APPEND + _APPEND_BATCH * len(batches), timed)
-        return timed.seconds
-
-    async def _verify(self, at: int) -> None:
-        rows = await self._writer.execute("SELECT next_offset FROM positions")
-        await self._writer.check_epoch()
-        if rows[0][0] != at:
-            raise self._writer.dead(f"append at {at}, but the journal ends at {rows[0][0]}")
+        return await self._appender.append(
+            LoggedAppend(
+                base_offset=at,
+                record_count=len(records),
+                crc32c=crc32c,
+                data=data,
+                batches=tuple(batches),
+            )
+        )
 
     async def read(self, start: int, *, max_bytes: int) -> AsyncIterator[Piece]:
         """See `Journal.read`."""
+        await self._appender.caught_up()
         positions = await self._readers.fetch("SELECT next_offset FROM positions", ())
         end = int(positions[0][0])
         at = start
@@ -252,7 +254,8 @@ class SqliteJournal:
         await self._snapshots.replace(upto, snapshot)
 
     def on_death(self, listener: Callable[[JournalUnknownError], None]) -> None:
-        """See `Journal.on_death`: a file is not lost between writes."""
+        """See `Journal.on_death`: the tables may fail behind the log, or a note beside it."""
+        self._writer.on_death(listener)
 
     def free_bytes(self) -> int:
         """See `Journal.free_bytes`."""
@@ -265,7 +268,7 @@ class SqliteJournal:
         return shortage_of(
             str(self._space.folder),
             free_bytes=self._space.free_bytes(),
-            queued_bytes=queued_bytes,
+            queued_bytes=queued_bytes + self._appender.waiting_bytes,
             reserve_bytes=self._options.disk_reserve_bytes,
             may_use=may_use,
         )

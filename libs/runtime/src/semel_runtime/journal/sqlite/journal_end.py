@@ -3,22 +3,30 @@
 A damaged or shortened write-ahead log has no error in SQLite: its end is where the damage begins.
 Then pages of the log may also cover newer ones in the database. So the check comes first, on a
 connection that only reads, which leaves database and log as they are.
+
+In front of both is a log of Semel's own (`semel_runtime.journal.log`), which goes further than the
+tables. The journal ends where that log ends; "log" alone is SQLite's here.
 """
 
 import sqlite3
 from contextlib import ExitStack
 from pathlib import Path
+from threading import Semaphore
 from typing import NamedTuple
 from urllib.parse import quote
 
 from semel_runtime.journal.journal_errors import JournalOpenError
 from semel_runtime.journal.sqlite.folder import JOURNAL_FILE
 from semel_runtime.journal.sqlite.log_index import LogEnd, LogIndex
+from semel_runtime.journal.sqlite.log_reading import FoundLog, read_noted_log
+from semel_runtime.journal.sqlite.payloads.payload_check import lost_payloads
 from semel_runtime.journal.witness import WITNESS_FILE, JournalEnd, Witness, read_witness
 
 WITNESSED = "witnessed"
 """The key in `meta` of a journal that has had a witness."""
 
+_ATTEMPTS = 3
+"""Without the folder's lock, the owner writes on while its files are read one after the other."""
 _HAS_TABLES = "SELECT count(*) = 2 FROM sqlite_master WHERE name IN ('positions', 'meta')"
 _POSITIONS = "SELECT epoch, next_offset FROM positions"
 _IS_WITNESSED = "SELECT count(*) FROM meta WHERE key = ?"
@@ -34,6 +42,10 @@ class FoundEnd(NamedTuple):
     end: JournalEnd = JournalEnd(0, 0)
     log: LogEnd = LogEnd(0, 0)
     witnessed: bool = False
+    unfilled: FoundLog = FoundLog()
+    """What the log in front of the tables has beside them; the end is behind it."""
+    lost_payloads: str = ""
+    """Which file of payloads is missing or too short; empty: none is."""
 
 
 def check_end(folder: Path) -> None:
@@ -41,7 +53,14 @@ def check_end(folder: Path) -> None:
 
     Raises JournalOpenError with a sentence that says what to do, and sqlite3.DatabaseError.
     """
-    compare_end(folder, _read_end(folder / JOURNAL_FILE))
+    for attempts_left in reversed(range(_ATTEMPTS)):
+        try:
+            compare_end(folder, _read_end(folder / JOURNAL_FILE))
+        except JournalOpenError:
+            if not attempts_left:
+                raise
+        else:
+            return
 
 
 def compare_end(folder: Path, found: FoundEnd) -> None:
@@ -49,6 +68,8 @@ def compare_end(folder: Path, found: FoundEnd) -> None:
 
     Raises JournalOpenError with a sentence that says what to do.
     """
+    if damage := found.unfilled.gap or found.lost_payloads:
+        raise JournalOpenError(f"{damage}; {_RECOVER}")
     known = read_witness(folder)
     if known is not None:
         _compare(folder, known, found.end, found.log)
@@ -71,7 +92,7 @@ def _read_end(file: Path) -> FoundEnd:
     with ExitStack() as stack:
         connection = sqlite3.connect(uri, uri=True, isolation_level=None)
         stack.callback(connection.close)
-        found = end_of_file(connection)
+        found = end_of_file(connection, file.parent)
         if found == FoundEnd():
             return found
         index = LogIndex(file)
@@ -81,13 +102,19 @@ def _read_end(file: Path) -> FoundEnd:
         return found._replace(log=index.end())
 
 
-def end_of_file(connection: sqlite3.Connection) -> FoundEnd:
-    """Return what a journal file says, without its log; the default if it has no tables yet."""
+def end_of_file(connection: sqlite3.Connection, folder: Path) -> FoundEnd:
+    """Return what a journal file says, without SQLite's log; the default if it has no tables yet.
+
+    Raises sqlite3.DatabaseError, OSError.
+    """
     if not connection.execute(_HAS_TABLES).fetchone()[0]:
         return FoundEnd()
-    end = JournalEnd(*connection.execute(_POSITIONS).fetchone())
+    epoch, stored = connection.execute(_POSITIONS).fetchone()
+    unfilled = read_noted_log(connection, folder, start=stored)
     witnessed = bool(connection.execute(_IS_WITNESSED, (WITNESSED,)).fetchone()[0])
-    return FoundEnd(end, witnessed=witnessed)
+    end = JournalEnd(epoch, unfilled.end(stored))
+    lost = lost_payloads(connection, folder)
+    return FoundEnd(end, witnessed=witnessed, unfilled=unfilled, lost_payloads=lost)
 
 
 def _compare(folder: Path, known: JournalEnd, end: JournalEnd, log: LogEnd) -> None:
@@ -96,8 +123,9 @@ def _compare(folder: Path, known: JournalEnd, end: JournalEnd, log: LogEnd) -> N
         raise JournalOpenError(
             f"{file} ends at offset {end.next_offset} under claim epoch {end.claim_epoch}, but"
             f" {folder / WITNESS_FILE} says that it went to offset {known.next_offset} under claim"
-            f" epoch {known.claim_epoch}: it is an older copy, or {file.name}-wal was deleted, cut"
-            f" or damaged, and acknowledged records are lost; {_RECOVER}"
+            f" epoch {known.claim_epoch}: it is an older copy, or {file.name}-wal or a file"
+            " journal.log-* beside it was deleted, cut or damaged, and acknowledged records are"
+            f" lost; {_RECOVER}"
         )
     if _log_is_short(file, known, log):
         raise JournalOpenError(
@@ -121,7 +149,8 @@ def _log_is_short(file: Path, known: JournalEnd, log: LogEnd) -> bool:
 class WitnessedLog:
     """Writes the witness after each commit that is durable, in the writer's thread.
 
-    Nothing is written before `open`.
+    The thread of the log in front of the tables does so after each append. Nothing is written
+    before `open`.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -129,7 +158,9 @@ class WitnessedLog:
         self._witness: Witness | None = None
         self._index: LogIndex | None = None
         self._claim_epoch = self._next_offset = 0
-        self._seen = LogEnd(0, 0)
+        self._seen = self._synced = LogEnd(0, 0)
+        self._writing = Semaphore()
+        """Of the witness, by one thread at a time: SQLite's, and the one of the log in front."""
 
     def open(self) -> None:
         """Open the witness, or make it; a connection has the journal open."""
@@ -142,27 +173,36 @@ class WitnessedLog:
 
     def claimed(self, claim_epoch: int, next_offset: int) -> None:
         """Note a claim, which is durable, and let it outlast a loss of power."""
-        self._claim_epoch, self._next_offset = claim_epoch, next_offset
-        if self._index is not None:
-            self._write(self._index.end())
+        with self._writing:
+            self._claim_epoch, self._next_offset = claim_epoch, next_offset
+            if self._index is not None:
+                self._write(self._index.end())
         self.sync()
 
-    def committed(self, next_offset: int | None = None) -> None:
+    def committed(self, next_offset: int = 0) -> None:
         """Note what a synced statement has committed, if anything; an append: up to where."""
-        if next_offset is not None:
-            self._next_offset = next_offset
-        if self._index is not None and (end := self._index.end()) != self._seen:
-            self._write(end)
+        with self._writing:
+            self._next_offset = max(self._next_offset, next_offset)
+            if self._index is not None and (end := self._index.end()) != self._seen:
+                self._write(end)
 
     def committed_unsynced(self) -> None:
         """Note that the log has more, which the next synced commit makes durable."""
         if self._index is None:
             return
-        end = self._index.end()
-        if end.number != self._seen.number:
-            # The log has begun again, so all of the one before it is in the database, synced.
-            self._write(LogEnd(end.number, 0))
-        self._seen = end
+        with self._writing:
+            end = self._index.end()
+            if end.number != self._seen.number:
+                # The log has begun again, so all of the one before it is in the database, synced.
+                self._write(LogEnd(end.number, 0))
+            self._seen = end
+
+    def appended(self, next_offset: int) -> None:
+        """Note what the log in front of the tables has durably. In the log's thread."""
+        with self._writing:
+            self._next_offset = next_offset
+            if self._witness is not None:
+                self._witness.write(JournalEnd(self._claim_epoch, next_offset, *self._synced))
 
     def sync(self) -> None:
         """Let the witness outlast a loss of power."""
@@ -181,6 +221,6 @@ class WitnessedLog:
         self._index = self._witness = None
 
     def _write(self, end: LogEnd) -> None:
-        self._seen = end
+        self._seen = self._synced = end
         if self._witness is not None:
             self._witness.write(JournalEnd(self._claim_epoch, self._next_offset, *end))

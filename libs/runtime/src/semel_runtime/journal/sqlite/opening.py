@@ -3,13 +3,18 @@
 Every error is a `JournalOpenError` whose sentence says what to do.
 """
 
+import shutil
 from pathlib import Path
 
 import aiosqlite
 
 from semel_runtime.journal.journal_errors import JournalOpenError
 from semel_runtime.journal.sqlite.options import SqliteOptions
-from semel_runtime.journal.sqlite.schema import APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION
+from semel_runtime.journal.sqlite.schema import (
+    APPLICATION_ID,
+    MIGRATIONS,
+    SCHEMA_VERSION,
+)
 
 STORE = "INSERT INTO meta VALUES (?, ?) ON CONFLICT DO NOTHING"
 """Sets a value that is set once and never changes."""
@@ -64,8 +69,7 @@ async def _version(connection: aiosqlite.Connection, file: Path) -> int:
     """Return the file's schema version, 0 for a new one."""
     application_id = await _pragma(connection, "application_id")
     version = await _pragma(connection, "user_version")
-    empty = await _pragma(connection, "page_count") == 0
-    if application_id != APPLICATION_ID and not empty:
+    if application_id != APPLICATION_ID and not await _is_new(connection, application_id):
         raise JournalOpenError(
             f"{file} is not a journal of Semel. Choose another folder, or move that file away."
         )
@@ -75,6 +79,12 @@ async def _version(connection: aiosqlite.Connection, file: Path) -> int:
             "written by a newer version of Semel. Start that version again, or a newer one."
         )
     return version
+
+
+async def _is_new(connection: aiosqlite.Connection, application_id: int) -> bool:
+    """Whether a file has nothing yet: a first start may have ended before its first table."""
+    rows = list(await connection.execute_fetchall("SELECT count(*) FROM sqlite_master"))
+    return application_id == 0 and rows[0][0] == 0
 
 
 async def _migrate(connection: aiosqlite.Connection, version: int) -> None:
@@ -126,9 +136,19 @@ def cluster_sentence(file: Path, stored: str, given: str) -> str:
     )
 
 
+def cause(file: Path, error: Exception) -> str:
+    """Return the message of an error of SQLite's.
+
+    SQLite calls it a disk I/O error if the index of its log cannot grow on a full disk.
+    """
+    message = str(error)
+    is_full = message == "disk I/O error" and not shutil.disk_usage(file.parent).free
+    return "database or disk is full" if is_full else message
+
+
 def file_sentence(file: Path, error: Exception) -> str:
     """Say what to do about an error of SQLite's at start."""
-    match str(error):
+    match cause(file, error):
         case "database or disk is full":
             return f"The disk of {file} is full. Free some space, then start again."
         case "attempt to write a readonly database" | "unable to open database file":

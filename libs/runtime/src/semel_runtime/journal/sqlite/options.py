@@ -20,6 +20,13 @@ class SqliteOptions:
 
     While readers are always busy, the log restarts only after a wait for them, once it is twice as
     long."""
+    log_bytes: int = 4 * 1024 * 1024
+    """Bytes in the log in front of the tables: of both its files, which are allocated at once."""
+    logged_bytes_max: int = 128 * 1024
+    """Bytes in an append up to which it goes through the log. Of a larger one, the payloads go to a
+    file of their own, and the rest to the tables at once."""
+    payload_file_bytes: int = 64 * 1024 * 1024
+    """As long as a file of payloads becomes, before the next one begins."""
     exclusive: bool = True
     """Whether a second process on this machine is refused at once, by a lock on a file. Without it,
     as on file systems without locks, only the claim epoch protects."""

@@ -1,11 +1,14 @@
 """What lies in a journal file.
 
 * `chunks` has one row for each append: its records, as one message `Chunk`.
-* `batches` has one row for each record batch that rode along.
+* `batches` has one row for each record batch that rode along. The payload of a large append is in
+  a file of its own (`payloads`): then the row's `payload` is empty, and the row names the place.
 * `owner` is one row: the owner, and the snapshot that stands for the records below `first_offset`.
 * `snapshot_pieces` are the rows of that snapshot, and of one that is being written.
-* `appends`, `snapshot_appends` and `rewrites` are views to insert into: their triggers check the
-  epoch and the position, so that any number of rows with these checks is one statement.
+* `snapshot_appends` and `rewrites` are views to insert into: their triggers check the epoch, so
+  that any number of rows with this check is one statement.
+* `meta` says which service and cluster the file belongs to, and (`log`) which log is in
+  front of it: its number, and its mark.
 
 CRC-32C columns cover the row's key and data (see `chunks.py`). Batches have the service's own.
 """
@@ -110,7 +113,28 @@ BEGIN
 END;
 """
 
-MIGRATIONS = (_VERSION_1, _VERSION_2)
+_VERSION_3 = """
+DROP VIEW appends;
+ALTER TABLE batches ADD COLUMN payload_file INTEGER;
+ALTER TABLE batches ADD COLUMN payload_position INTEGER;
+ALTER TABLE batches ADD COLUMN payload_bytes INTEGER;
+CREATE INDEX batches_by_payload ON batches (payload_file, payload_position, payload_bytes)
+WHERE payload_file IS NOT NULL;
+
+DROP TRIGGER replace_batch;
+CREATE TRIGGER replace_batch INSTEAD OF INSERT ON rewrites WHEN NEW.payload IS NOT NULL
+BEGIN
+    SELECT RAISE(ABORT, 'fenced') FROM owner WHERE epoch <> NEW.epoch;
+    UPDATE batches SET
+        max_timestamp_ms = NEW.max_timestamp_ms, header = NEW.header, payload = NEW.payload,
+        payload_file = NULL, payload_position = NULL, payload_bytes = NULL
+    WHERE partition = NEW.partition AND base_offset = NEW.base_offset;
+END;
+"""
+PAYLOADS_VERSION = 3
+"""From this schema version on, payloads can be in files."""
+
+MIGRATIONS = (_VERSION_1, _VERSION_2, _VERSION_3)
 """Scripts that lead from one schema version to the next. Released ones never change."""
 
 SCHEMA_VERSION = len(MIGRATIONS)

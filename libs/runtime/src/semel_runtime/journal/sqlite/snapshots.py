@@ -8,6 +8,7 @@ from collections.abc import AsyncIterable, AsyncIterator
 from semel_runtime.journal.chunks import checksum, pack_piece, unpack_piece
 from semel_runtime.journal.contract import Piece
 from semel_runtime.journal.journal_errors import JournalCorruptError
+from semel_runtime.journal.sqlite.appender import Appender
 from semel_runtime.journal.sqlite.connections import Readers, Writer
 from semel_runtime.journal.sqlite.vacuum import Vacuum
 from semel_runtime.process.background_pace import paced
@@ -36,10 +37,17 @@ class SqliteSnapshots:
     """The table `snapshot_pieces`."""
 
     def __init__(
-        self, writer: Writer, readers: Readers, vacuum: Vacuum, *, piece_bytes_max: int
+        self,
+        writer: Writer,
+        readers: Readers,
+        appender: Appender,
+        vacuum: Vacuum,
+        *,
+        piece_bytes_max: int,
     ) -> None:
         self._writer = writer
         self._readers = readers
+        self._appender = appender
         self._vacuum = vacuum
         self._piece_bytes_max = piece_bytes_max
 
@@ -58,6 +66,7 @@ class SqliteSnapshots:
 
     async def replace(self, upto: int, snapshot: AsyncIterable[Piece]) -> None:
         """See `Journal.replace`."""
+        await self._appender.caught_up()
         await self._drop(_DROP_PIECES)
         number = await self._next_number(upto)
         count = await self._write(number, snapshot)
@@ -90,5 +99,5 @@ class SqliteSnapshots:
 
     async def _drop(self, statement: str) -> None:
         """Delete in bounded steps until nothing is left, so that appends pass in between."""
-        while await self._writer.execute_unsynced(statement, (self._writer.epoch,)):
+        while (await self._writer.execute_unsynced(statement, (self._writer.epoch,))).changed:
             pass

@@ -36,19 +36,20 @@ class Vacuum:
         self._writer = writer
         self._clock = clock
         self._step_pages = 1
-        self._held = False
+        self.is_held = False
+        """Whether more is about to be deleted."""
         self._is_in_log = False
         """Whether pages have left that the file still has, because the log is not written yet."""
 
     def hold(self, *, more_comes: bool) -> None:
         """Give nothing back while more is about to be deleted."""
-        self._held = more_comes
+        self.is_held = more_comes
 
     async def give_back(self) -> bool:
         """Shorten the file by one step; answer whether there is more to give back."""
         free, pages, page_bytes = map(int, (await self._writer.execute(_PAGES))[0])
         surplus = free - max(_SLACK_BYTES // page_bytes, pages // _SLACK_SHARE)
-        if self._held:
+        if self.is_held:
             return False
         if surplus <= 0:
             self._is_in_log = self._is_in_log and not await self._writer.empty_log()

@@ -1,0 +1,321 @@
+"""One journal alone on a simulated disk: its owners come and go, and every crash meets a write.
+
+A seed takes a tenth of a second, so thousands of them go through the orders of steps that a whole
+cluster meets seldom: an owner that stands still between its write and its look at the claim,
+appends of any size, files of the log that are full after a few frames, rewrites, snapshots.
+
+After each claim, all that a reader finds is compared with the acknowledged steps.
+"""
+
+import argparse
+import asyncio
+import gc
+import sys
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from random import Random
+
+from semel_runtime.journal import JournalError, JournalOpenError, Piece, StoredBatch
+from semel_runtime.testing.virtual_time import after
+from simulation.disk import SimulatedVolume, simulated_disks
+from simulation.logs import quiet
+from simulation.opening import ObservedJournal, open_journal
+from simulation.world import Life, SimulatedLoop, bury
+
+_PARTITIONS = 3
+_OWNERS = 12
+"""Of a seed."""
+_SIZES = (0, 30, 200, 700, 3_000)
+_PLENTY = 1 << 30
+
+
+@dataclass(slots=True)
+class Facts:
+    """The acknowledged steps of all owners."""
+
+    records: dict[int, bytes] = field(default_factory=dict)
+    batches: dict[tuple[int, int], bytes] = field(default_factory=dict)
+    """Payloads by partition and base offset; a rewrite may have changed them, if it is unknown."""
+    unsure: set[tuple[int, int]] = field(default_factory=set)
+    """The batches that a write without an answer may have removed or replaced."""
+    ends: list[int] = field(default_factory=lambda: [0] * _PARTITIONS)
+    """Above all offsets that were ever used."""
+    deleted: list[int] = field(default_factory=lambda: [0] * _PARTITIONS)
+    """Below this offset of each partition, batches may be gone."""
+    first_offset: int = 0
+    """Up to where a snapshot may stand for the records."""
+    violations: list[str] = field(default_factory=list)
+
+
+class _Observer:
+    """Of one owner."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+
+    def appended(self, at: int, records: int) -> None:
+        """See `Observer`."""
+
+    def rewritten(
+        self, partition: int, before: Sequence[StoredBatch], after: Sequence[StoredBatch]
+    ) -> None:
+        """See `Observer`."""
+
+    def broken(self, what: str) -> None:
+        """See `Observer`."""
+        self._facts.violations.append(what)
+
+
+class _Owner:
+    """One process that has the journal until it is deposed, or ends."""
+
+    def __init__(self, facts: Facts, volume: SimulatedVolume, random: Random, number: int) -> None:
+        self.life = Life("owner", number)
+        self._facts = facts
+        self._volume = volume
+        self._random = random
+        self._number = number
+        self._at = 0
+        self._steps = random.randrange(3, 60)
+
+    async def live(self) -> None:
+        """Open, claim, look at everything, work, and stop in order."""
+        facts = self._facts
+        try:
+            async with await open_journal(
+                self._volume, service="alone", observer=_Observer(facts), random=self._random
+            ) as journal:
+                claim = await journal.claim(f"token {self._number}")
+                self._at = claim.next_offset
+                await self._look(journal, claim.first_offset)
+                for _ in range(self._steps):
+                    await self._step(journal)
+                await self._look(journal, None)
+        except JournalOpenError as error:
+            facts.violations.append(f"a start is refused: {error}")
+        except JournalError as error:
+            if "deposed" not in str(error) and not self._is_deposed():
+                facts.violations.append(f"a journal broke down: {error!r}")
+        except Exception as error:  # noqa: BLE001 - the seed has found it
+            facts.violations.append(f"a journal broke down: {error!r}")
+
+    def _is_deposed(self) -> bool:
+        (row,) = self._volume.tables.fetch("SELECT token FROM owner")
+        return bool(row[0] != f"token {self._number}")
+
+    # -- steps -----------------------------------------------------------------------------------
+
+    async def _step(self, journal: ObservedJournal) -> None:
+        match self._random.choices(
+            ["append", "read", "delete", "rewrite", "replace", "wait"], [40, 12, 3, 3, 2, 3]
+        )[0]:
+            case "append":
+                await self._append(journal)
+            case "read":
+                await self._read(journal, self._random.randrange(_PARTITIONS))
+            case "delete":
+                await self._delete(journal)
+            case "rewrite":
+                await self._rewrite(journal)
+            case "replace":
+                behind = self._random.randrange(9)
+                upto = max(self._facts.first_offset, self._at - behind)
+                self._facts.first_offset = upto
+                await journal.replace(upto, self._snapshot(upto))
+            case _:
+                await after(self._random.choice((1, 40, 300)))
+
+    async def _append(self, journal: ObservedJournal) -> None:
+        random, facts = self._random, self._facts
+        batches: list[StoredBatch] = []
+        for _ in range(random.randrange(3)):
+            partition, count = random.randrange(_PARTITIONS), random.randrange(1, 4)
+            start = facts.ends[partition]
+            facts.ends[partition] += count
+            batches.append(_batch(partition, start, count, random.randbytes(random.choice(_SIZES))))
+        records = [random.randbytes(random.randrange(30)) for _ in range(random.randrange(1, 4))]
+        await journal.append(self._at, records, batches)
+        facts.records |= dict(enumerate(records, self._at))
+        facts.batches |= {(each.partition, each.base_offset): each.payload for each in batches}
+        self._at += len(records)
+
+    async def _delete(self, journal: ObservedJournal) -> None:
+        partition = self._random.randrange(_PARTITIONS)
+        before = self._random.randrange(self._facts.ends[partition] + 1)
+        deleted = self._facts.deleted
+        deleted[partition] = max(deleted[partition], before)
+        await journal.batches.delete(partition, before=before, rows_max=4, bytes_max=_PLENTY)
+
+    async def _rewrite(self, journal: ObservedJournal) -> None:
+        facts = self._facts
+        known = [
+            key
+            for key in facts.batches
+            if key[1] >= facts.deleted[key[0]] and key not in facts.unsure
+        ]
+        if not known:
+            return
+        partition, at = self._random.choice(known)
+        found = await journal.batches.read(partition, at, max_bytes=1, upto=at + 1)
+        if not found:
+            if not self._is_deposed():
+                facts.violations.append(f"the acknowledged batch at {at} of {partition} is lost")
+            return
+        new = _batch(partition, at, found[0].record_count, b"new")
+        facts.unsure.add((partition, at))
+        await journal.batches.rewrite(partition, removed=(), replaced=[new])
+        facts.batches[partition, at] = b"new"
+        facts.unsure.discard((partition, at))
+
+    async def _snapshot(self, upto: int) -> AsyncIterator[Piece]:
+        for number in range(2):
+            yield [(upto, b"%d" % number)]
+
+    # -- looks -----------------------------------------------------------------------------------
+
+    async def _look(self, journal: ObservedJournal, first_offset: int | None) -> None:
+        """Read all, and compare it with the acknowledged steps."""
+        for partition in range(_PARTITIONS):
+            await self._read(journal, partition)
+        if first_offset is None:
+            return
+        records = dict(self._facts.records)
+        found: dict[int, bytes] = {}
+        async for piece in journal.read(first_offset, max_bytes=500):
+            found |= dict(piece)
+        wrong = [
+            at for at, record in records.items() if at >= first_offset and found.get(at) != record
+        ]
+        if self._is_deposed():
+            return  # The next owner may have gone on meanwhile.
+        if wrong or first_offset > self._facts.first_offset:
+            self._facts.violations.append(f"acknowledged records are lost or changed: {wrong[:5]}")
+
+    async def _read(self, journal: ObservedJournal, partition: int) -> None:
+        """Read a partition from somewhere on: all acknowledged batches are there, in order."""
+        facts = self._facts
+        start = facts.deleted[partition]
+        start = self._random.randrange(start, max(start, facts.ends[partition]) + 1)
+        known = {
+            at: payload
+            for (number, at), payload in facts.batches.items()
+            if number == partition and at >= start
+        }
+        found: list[StoredBatch] = []
+        at = start
+        while some := await journal.batches.read(partition, at, max_bytes=2_000, upto=_PLENTY):
+            found += some
+            at = some[-1].base_offset + some[-1].record_count
+        offsets = [each.base_offset for each in found]
+        payloads = {each.base_offset: each.payload for each in found}
+        deleted = self._facts.deleted[partition]
+        wrong = [
+            at
+            for at, payload in known.items()
+            if at >= deleted
+            and payloads.get(at) != payload
+            and (partition, at) not in facts.unsure
+            and facts.batches[partition, at] == payload
+        ]
+        if self._is_deposed():
+            return
+        if wrong or offsets != sorted(set(offsets)):
+            facts.violations.append(f"acknowledged batches of {partition} are lost: {wrong[:5]}")
+
+
+def _batch(partition: int, base_offset: int, count: int, payload: bytes) -> StoredBatch:
+    return StoredBatch(
+        partition=partition,
+        base_offset=base_offset,
+        record_count=count,
+        max_timestamp_ms=base_offset,
+        header=b"header",
+        payload=payload,
+    )
+
+
+class _Story:
+    """One seed: owners follow one another, in order, by a crash, or while the older one stands."""
+
+    def __init__(self, loop: SimulatedLoop, seed: int) -> None:
+        self._loop = loop
+        self._random = random = Random(seed)
+        self._facts = Facts()
+        self._volume = SimulatedVolume(Random(random.getrandbits(64)))
+        self._living: list[tuple[_Owner, asyncio.Task[None]]] = []
+
+    async def run(self) -> list[str]:
+        """Run it, and return the violations."""
+        for number in range(_OWNERS):
+            random = Random(self._random.getrandbits(64))
+            owner = _Owner(self._facts, self._volume, random, number)
+            task = self._loop.start(owner.life, owner.live())
+            self._living.append((owner, task))
+            await self._end(owner, task)
+            if self._facts.violations:
+                break
+        return list(self._facts.violations)
+
+    async def _end(self, owner: _Owner, task: "asyncio.Task[None]") -> None:
+        """Let an owner have its time, and end it or stop it."""
+        random, folder = self._random, self._volume.folder
+        folder.sync_ms = random.choice(((0.05, 0.6), (0.05, 0.6), (20, 60)))
+        meets_write = self._loop.create_future()
+        await after(random.uniform(0, random.choice((5, 60, 1_500))))
+        if random.random() < 0.7 and not task.done():
+            folder.at_next_sync = partial(meets_write.set_result, None)
+            await asyncio.wait([task, meets_write], return_when=asyncio.FIRST_COMPLETED)
+            folder.at_next_sync = None
+            await after(random.uniform(0, folder.sync_ms[1]))
+        match random.choice(("kill", "kill", "stand", "stop")):
+            case "stop":
+                await asyncio.wait([task], timeout=20)
+                self._kill(owner)
+            case "stand" if not task.done():
+                self._loop.stop_life(owner.life)
+                delay_s = random.choice((0.001, 0.1, 1.0)) * random.random()
+                self._loop.call_later(delay_s, self._loop.resume_life, owner.life)
+            case _:
+                self._kill(owner)
+
+    def _kill(self, owner: _Owner) -> None:
+        """End a process, and if the power fails, all others with it."""
+        self._loop.end_life(owner.life)
+        if self._volume.end_process(owner.life):
+            for other, _ in self._living:
+                self._loop.end_life(other.life)
+            self._living.clear()
+
+
+def simulate_alone(seed: int) -> list[str]:
+    """Run one seed; return its violations."""
+    with quiet(), simulated_disks(Random(seed)):
+        loop = SimulatedLoop()
+        loop.set_exception_handler(lambda *_: None)
+        gc.disable()
+        gc.freeze()  # The collector need not look at the objects that are loaded by now: they stay.
+        try:
+            return loop.run_until_complete(_Story(loop, seed).run())
+        finally:
+            bury(loop)
+            gc.enable()
+
+
+def main() -> int:
+    """Run many seeds, and answer whether one found anything."""
+    parser = argparse.ArgumentParser(prog="simulation.alone", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=2_000)
+    parser.add_argument("--from", type=int, default=0, dest="first")
+    given = parser.parse_args()
+    failed = 0
+    for seed in range(given.first, given.first + given.seeds):
+        if found := simulate_alone(seed):
+            failed += 1
+            sys.stdout.write(f"seed {seed}: {found[0]}\n")
+    sys.stdout.write(f"{given.seeds} seeds from {given.first}: {failed} failed\n")
+    return bool(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
