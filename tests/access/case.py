@@ -47,7 +47,7 @@ READ_GROUP = Rule(ResourceType.GROUP, GROUP, Op.READ)
 SEE_GROUP = Rule(ResourceType.GROUP, GROUP, Op.DESCRIBE)
 WRITE_TXN = Rule(ResourceType.TRANSACTIONAL_ID, TXN, Op.WRITE)
 SEE_TXN = Rule(ResourceType.TRANSACTIONAL_ID, TXN, Op.DESCRIBE)
-KEY: dict[str, Any] = {"transactional_id": TXN, "producer_id": 1, "producer_epoch": 0}
+KEY: dict[str, Any] = {"transactional_id": TXN, "producer_id": 1, "producer_epoch": 1}
 
 
 def case_of(

@@ -20,6 +20,7 @@ from aiosemel import ResourceType
 from semel.common.v1 import participants_pb2 as participants
 from semel.coordinator.v1 import acls_pb2 as acls
 from semel.coordinator.v1 import cluster_pb2 as cluster
+from semel.coordinator.v1 import history_pb2 as history
 from semel.coordinator.v1 import moves_pb2 as moves
 from semel.coordinator.v1 import outcomes_pb2 as outcomes
 from semel.coordinator.v1 import quotas_pb2 as quotas
@@ -181,6 +182,29 @@ COORDINATOR_CASES = (
         SEE_TXN,
         shows=lambda found: bool(found.transactions),  # type: ignore[attr-defined]
     ),
+    case_of(
+        methods.LIST_TRANSACTION_HISTORY,
+        COORDINATOR,
+        history.ListTransactionHistoryRequest(),
+        SEE_TXN,
+        shows=lambda found: bool(found.transactions),  # type: ignore[attr-defined]
+    ),
+    case_of(
+        methods.LIST_TRANSACTION_HISTORY,
+        COORDINATOR,
+        history.ListTransactionHistoryRequest(),
+        SEE_TXN,
+        on_topic(Op.DESCRIBE),
+        name=" with its partitions",
+        shows=lambda found: any(
+            ended.participants
+            for ended in found.transactions  # type: ignore[attr-defined]
+        ),
+    ),
+    case_of(
+        methods.NOTE_AUDIT, COORDINATOR, history.NoteAuditRequest(action="a", principal="User:x")
+    ),
+    case_of(methods.LIST_AUDIT, COORDINATOR, history.ListAuditRequest(), on_cluster(Op.DESCRIBE)),
     case_of(
         methods.ABORT_TRANSACTION,
         COORDINATOR,

@@ -55,6 +55,9 @@ async def at_work(case: Case) -> AsyncIterator[tuple[Cluster, Message]]:
         async with client.transactional_producer(TXN, OPEN) as producer:
             await producer.init_transactions()
             await producer.begin_transaction()
+            await producer.send_and_wait(TOPIC, b"ended", partition=0)
+            await producer.commit(wait_until_visible=True)
+            await producer.begin_transaction()
             await producer.send_and_wait(TOPIC, b"open", partition=0)
             await producer.send_offsets({(TOPIC, 0): 1}, ConsumerGroupMetadata(group_id=GROUP))
             rules = [*bindings("may", case.rules)]

@@ -14,6 +14,7 @@ from semel.broker.v1 import producers_pb2 as producers
 from semel.common.v1 import participants_pb2 as participants
 from semel.coordinator.v1 import acls_pb2 as acls
 from semel.coordinator.v1 import cluster_pb2 as metadata
+from semel.coordinator.v1 import history_pb2 as history
 from semel.coordinator.v1 import quotas_pb2 as quotas
 from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel.group.v1 import group_pb2 as group
@@ -55,6 +56,10 @@ async def filled() -> AsyncIterator[tuple[Cluster, dict[str, PagedCall]]]:
             await admin.access.create_acls([rule(f"topic-{number}")])
             producer = client.transactional_producer(f"app-{number}")
             await producer.init_transactions()
+            for _ in range(2):
+                await producer.begin_transaction()
+                await producer.send_and_wait("topic-0", b"ended", partition=0)
+                await producer.commit(wait_until_visible=True)
             await producer.begin_transaction()
             await producer.send("topic-0", b"v", partition=0)
             await producer.flush()
@@ -87,6 +92,12 @@ def calls(broker: str, topic_id: str) -> dict[str, PagedCall]:
         PagedCall(
             methods.LIST_TRANSACTIONS, COORDINATOR, transactions.ListTransactionsRequest(limit=1)
         ),
+        PagedCall(
+            methods.LIST_TRANSACTION_HISTORY,
+            COORDINATOR,
+            history.ListTransactionHistoryRequest(limit=1),
+        ),
+        PagedCall(methods.LIST_AUDIT, COORDINATOR, history.ListAuditRequest(limit=1)),
         PagedCall(
             methods.METADATA, COORDINATOR, metadata.MetadataRequest(all_topics=True, limit=1)
         ),

@@ -38,6 +38,7 @@ from semel_common.ids import (
 )
 from semel_coordinator.transactions.machine import (
     DecidedTransaction,
+    HistoryLimits,
     InitProducerId,
     Inquiry,
     InquiryOutcome,
@@ -66,6 +67,8 @@ from semel_runtime.participant import inquiry
 ID = "id"
 TIMEOUT_MS = 1_000
 EARLY_MS = 1
+_LIMITS = TransactionLimits(history=HistoryLimits(entries_max=0))
+"""What has ended answers no call that is explored: it would only make more states."""
 LATE_MS = EARLY_MS + TIMEOUT_MS
 TICK_MS = LATE_MS + TIMEOUT_MS
 """When participants ask, and the time passes: older transactions have timed out by then."""
@@ -127,7 +130,7 @@ class Coordinator:
         """See `Service`."""
         copy = ClusterCopy()
         copy.replay(0, _IMAGE)
-        return TransactionsMachine(instance_id=0, cluster=copy, limits=TransactionLimits())
+        return TransactionsMachine(instance_id=0, cluster=copy, limits=_LIMITS)
 
     def decide(self, machine: TransactionsMachine, message: Message) -> Decided:
         """See `Service`."""
@@ -137,7 +140,7 @@ class Coordinator:
             case Tick():
                 return machine.tick(TICK_MS).records, ()
             case Complete(epoch):
-                return machine.markers.complete_txn([_key(epoch)]).records, ()
+                return machine.markers.complete_txn([_key(epoch)], now_ms=EARLY_MS).records, ()
             case Init():
                 return self._init(machine, message)
             case Register(epoch, participant):

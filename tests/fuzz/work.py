@@ -62,6 +62,7 @@ async def ordinary_work(client: SemelClient, name: str, network: Connector) -> N
         await _be_helped(client, producer, name)
     await _write_jointly(client, name)
     await admin.list_transactions()
+    await admin.transaction_history()
     await admin.list_groups()
     await admin.describe_group(name)
     await admin.list_consumer_group_offsets(name)
@@ -135,6 +136,7 @@ async def _be_helped(client: SemelClient, producer: TransactionalProducer, name:
         name, manager.producer_id, manager.producer_epoch, operator="me", reason="to see"
     )
     await operators.fence_producer(name, operator="me", reason="to see")
+    await operators.list_audit()
 
 
 async def _write_jointly(client: SemelClient, name: str) -> None:

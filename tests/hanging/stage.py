@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from google.protobuf.message import Message
 from simulation.answers import Answers
+from simulation.disk import simulated_disks
 from simulation.invariants import Invariants
 from simulation.logs import quiet
 from simulation.network import Exchange, Network, Weather
@@ -249,7 +250,7 @@ class Stage:
 @contextmanager
 def a_stage() -> Iterator[Stage]:
     """Open a stage, and clear it away."""
-    with quiet():
+    with quiet(), simulated_disks(Random(5)):
         yield from _stage()
 
 
@@ -270,7 +271,8 @@ def _stage() -> Iterator[Stage]:
         yield stage
     finally:
         # A caller may still hold the stage: all objects on it are freed here, without complaints.
-        services.clear()
+        while services:
+            services.pop().volume.tables.handles.clear()
         network.clear()
         bury(loop)
         gc.unfreeze()

@@ -210,7 +210,8 @@ async def test_a_coordinator_of_another_cluster_is_refused(coordinators: Coordin
         await other.ready.wait()
     coordinators.volumes[0] = MemoryVolume()
     async with coordinators.running(0), coordinators.build(1) as other:
-        with pytest.RaisesGroup(InconsistentClusterIdError):
+        told = "coordinator-0 at .* put back the volume of coordinator-0"
+        with pytest.RaisesGroup(pytest.RaisesExc(InconsistentClusterIdError, match=told)):
             await other.run()
 
 

@@ -252,7 +252,7 @@ class TransactionsHarness:
 
     def complete(self, *keys: TransactionKey) -> None:
         """Note that all markers were acknowledged."""
-        self.run(self.machine.markers.complete_txn(keys))
+        self.run(self.machine.markers.complete_txn(keys, now_ms=self.now_ms))
 
     def tick(self, *, after_ms: int = 0) -> tuple[TimedOut, ...]:
         """Let time pass."""

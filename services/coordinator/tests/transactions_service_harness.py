@@ -261,6 +261,7 @@ class Cluster:
             connector=self.network,
             random=Random(1),
             options=MarkerOptions(backoff_ms=backoff_ms, topics_per_question_max=2),
+            clock=self.clock,
         )
         topics = PassedOnTopics(cluster, self.network, listener="default", timeout_ms=TIMEOUT_MS)
         parts = ServiceParts(

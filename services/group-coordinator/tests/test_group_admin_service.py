@@ -86,3 +86,10 @@ async def test_a_static_member_that_is_away_keeps_its_place_for_one_session() ->
         await after(10_000)
         described = await service.call(methods.DESCRIBE_GROUPS, question)
         assert not described.groups[0].members
+
+
+@in_virtual_time
+async def test_lists_take_turns_and_no_call_of_a_member_does() -> None:
+    async with cluster_in_memory() as service:
+        in_turns = [each.method.name for each in service.app.handlers if each.turns is not None]
+        assert sorted(in_turns) == ["DescribeGroups", "ListGroups", "ListOpenTransactions"]

@@ -222,7 +222,8 @@ def _read_settings(name: str, settings_class: type[S]) -> S:
     except ValidationError as error:
         for problem in error.errors():
             option = ".".join(str(part) for part in problem["loc"]) or "settings"
-            sys.stderr.write(f"{name}: {option}: {problem['msg']}\n")
+            message = problem["msg"].removeprefix("Value error, ")  # Pydantic's word for ours.
+            sys.stderr.write(f"{name}: {option}: {message}\n")
         sys.exit(EXIT_USAGE)
 
 

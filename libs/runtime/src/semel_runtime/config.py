@@ -69,6 +69,19 @@ def _checked_listeners(text: str) -> str:
     return text
 
 
+def _checked_named_listeners(text: str) -> str:
+    return _checked_listeners(text) if text else text
+
+
+def _checked_frame_listeners(text: str) -> str:
+    return text if text == _OFF else _checked_named_listeners(text)
+
+
+def _checked_protocols(text: str) -> str:
+    parse_protocols(text)
+    return text
+
+
 def _checked_address(text: str) -> str:
     if text:
         _parse_address(text)
@@ -91,6 +104,7 @@ def _checked_principals(text: str) -> str:
 
 
 Listeners = Annotated[str, AfterValidator(_checked_listeners)]
+NamedListeners = Annotated[str, AfterValidator(_checked_named_listeners)]
 Address = Annotated[str, AfterValidator(_checked_address)]
 
 
@@ -117,15 +131,15 @@ class ServiceSettings(BaseSettings):
     """Number of this instance within its service; the same at every start."""
     listeners: Listeners = "default://127.0.0.1:0"
     """Addresses to bind, as NAME://HOST:PORT, separated by commas. Port 0: any free port."""
-    advertised_listeners: str = ""
+    advertised_listeners: NamedListeners = ""
     """Addresses that others are told, in the same form; if not named here, the one bound."""
-    frame_listeners: str = ""
+    frame_listeners: Annotated[str, AfterValidator(_checked_frame_listeners)] = ""
     """Addresses to bind for frames, in the same form; a listener that is not named here has any
     free port of its host. `off`: frames go over gRPC."""
-    advertised_frame_listeners: str = ""
+    advertised_frame_listeners: NamedListeners = ""
     """Addresses to which clients are sent for frames, in the same form; if not named here, the port
     bound, at the host that the client knows."""
-    listener_security_protocol_map: str = ""
+    listener_security_protocol_map: Annotated[str, AfterValidator(_checked_protocols)] = ""
     """How each listener is secured, as NAME:PROTOCOL, separated by commas: PLAINTEXT, SSL (TLS, and
     client certificates if ssl_client_auth is `required`), SASL_SSL (TLS, and bearer tokens) or
     SASL_PLAINTEXT. Not named here: PLAINTEXT."""
@@ -208,6 +222,8 @@ class ServiceSettings(BaseSettings):
     """The same for one address; one more ends the oldest of this address."""
     grpc_connections_max: Annotated[int, Field(gt=0)] = 4_000
     """gRPC connections of one listener, of all addresses together; one more is closed at once."""
+    grpc_connections_per_address_max: Annotated[int, Field(gt=0)] = 2_000
+    """gRPC connections of one address to all listeners; the newest are ended within a second."""
     long_poll_max_ms: Annotated[int, Field(ge=1_000, le=300_000)] = 60_000
     """How long a Fetch or a Metadata call may wait, whatever its max_wait_ms says, in
     milliseconds."""
@@ -370,6 +386,7 @@ class ServiceSettings(BaseSettings):
             visitors_max=self.visitors_max,
             visitors_per_address_max=self.visitors_per_address_max,
             grpc_connections_max=self.grpc_connections_max,
+            grpc_connections_per_address_max=self.grpc_connections_per_address_max,
             long_poll_max_ms=self.long_poll_max_ms,
         )
 

@@ -57,14 +57,17 @@ async def is_closed(connection: socket.socket) -> bool:
 
 
 @asynccontextmanager
-async def connected(port: int, sent: bytes, count: int = 1) -> AsyncIterator[list[socket.socket]]:
-    """Open connections that send this and no more."""
+async def connected(
+    port: int, sent: bytes, count: int = 1, *, source: str = "127.0.0.1"
+) -> AsyncIterator[list[socket.socket]]:
+    """Open connections that send this and no more, from an address."""
     loop = asyncio.get_running_loop()
     with_all: list[socket.socket] = []
     try:
         for _ in range(count):
             connection = socket.socket()
             connection.setblocking(False)
+            connection.bind((source, 0))
             with_all.append(connection)
             await loop.sock_connect(connection, ("127.0.0.1", port))
             with suppress(ConnectionError):
@@ -293,6 +296,29 @@ async def test_grpc_takes_so_many_connections_and_others_when_these_are_gone() -
         while answer is None:
             with suppress(NetworkExceptionError):  # Until gRPC has seen that five have gone.
                 answer = await served.connection.call(UNARY, Request(), timeout_ms=5_000)
+
+
+async def test_grpc_keeps_so_many_connections_of_one_address_and_all_of_others() -> None:
+    limits = ServerLimits(grpc_connections_per_address_max=5, handshake_timeout_ms=3_600_000)
+    async with serving(echo, limits) as served, AsyncExitStack() as stack:
+        logged = stack.enter_context(structlog.testing.capture_logs())
+        port = int(served.address.rpartition(":")[2])
+        greedy = await stack.enter_async_context(connected(port, b"", 12, source="127.0.0.2"))
+        modest = await stack.enter_async_context(connected(port, b"", 5, source="127.0.0.3"))
+        group = await stack.enter_async_context(asyncio.TaskGroup())
+        ends = [group.create_task(is_closed(each)) for each in (*greedy, *modest)]
+        async with asyncio.timeout(50):
+            while sum(end.done() for end in ends) < 7:
+                await asyncio.wait(
+                    [end for end in ends if not end.done()], return_when=asyncio.FIRST_COMPLETED
+                )
+        await served.connection.call(UNARY, Request(), timeout_ms=5_000)
+        assert sum(end.done() for end in ends[:12]) == 7
+        assert not any(end.done() for end in ends[12:])
+        for end in ends:
+            end.cancel()
+    (warning,) = logged
+    assert (warning["address"], warning["ended"]) == ("127.0.0.2", 7)
 
 
 # -- open files ------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typing import Self
 import structlog
 from google.protobuf.message import Message
 
+from semel_common.wire import methods
 from semel_coordinator.config import CoordinatorSettings
 from semel_coordinator.controller import CONTROLLER_ID
 from semel_coordinator.controller.loops.instance_liveness import Liveness
@@ -25,6 +26,7 @@ from semel_coordinator.transactions.loops.timeout_sweep import sweep
 from semel_coordinator.transactions.markers import MarkerSender
 from semel_coordinator.transactions.rpc.claim import Claim
 from semel_coordinator.transactions.rpc.hand_over_transactions import TransactionsGiver
+from semel_coordinator.transactions.rpc.operators.auditor import Auditor
 from semel_coordinator.transactions.rpc.participant_names import TopicNames
 from semel_coordinator.transactions.rpc.service_parts import ServiceParts
 from semel_coordinator.transactions.rpc.transaction_service import TransactionService
@@ -119,6 +121,9 @@ class CoordinatorApp:
             topics_now=presence.topics,
         ).register(self.handlers)
         presence.changes.register(self.handlers)
+        auditor = Auditor(runner, self._machine.transactions, self._environment.clock)
+        self.handlers.add(methods.NOTE_AUDIT, auditor.note_audit)
+        self.handlers.wrap(auditor.audited)
         log.info(
             "journal loaded",
             claim_epoch=runner.claim_epoch,
@@ -162,6 +167,7 @@ class CoordinatorApp:
             connector=environment.connector,
             random=environment.random,
             options=settings.marker_options(),
+            clock=environment.clock,
             tracer=environment.tracer,
         )
         service = ServiceParts(

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from semel_common.ids import TRANSACTION_LOG_PARTITIONS_MAX
 from semel_coordinator.controller import CONTROLLER_ID
 from semel_coordinator.controller.machine import ControllerLimits
-from semel_coordinator.transactions.machine import TransactionLimits
+from semel_coordinator.transactions.machine import HistoryLimits, TransactionLimits
 from semel_coordinator.transactions.markers import MarkerOptions
 from semel_runtime.cluster.metadata_image import Layout
 from semel_runtime.config import Count, ServiceSettings
@@ -63,6 +63,18 @@ class CoordinatorSettings(ServiceSettings):
     transaction_remove_expired_transaction_cleanup_interval_ms: Count = 3_600_000
     """How often to look for transactional ids that have expired, in milliseconds."""
 
+    transaction_history_entries_max: Annotated[int, Field(ge=0)] = 10_000
+    """Ended transactions that each transaction-log partition keeps to be asked about: so many
+    committed ones, and as many aborted ones; 0: none."""
+    transaction_history_bytes_max: Count = 1_048_576
+    """The most memory that these take in each transaction-log partition, in bytes: so much the
+    committed ones, and as much the aborted ones."""
+    transaction_history_retention_ms: Count = 86_400_000
+    """How long an ended transaction is kept so, in milliseconds."""
+    audit_entries_max: Count = 10_000
+    """Requests of operators that each coordinator keeps to be asked about: what they changed, who
+    asked, from where, and why."""
+
     @model_validator(mode="after")
     def _check_controller(self) -> Self:
         if self.instance_id != CONTROLLER_ID and not self.controller:
@@ -112,6 +124,12 @@ class CoordinatorSettings(ServiceSettings):
             transactional_ids_per_principal_max=ids_max,
             transaction_max_timeout_ms=self.transaction_max_timeout_ms,
             transactional_id_expiration_ms=self.transactional_id_expiration_ms,
+            audit_entries_max=self.audit_entries_max,
+            history=HistoryLimits(
+                entries_max=self.transaction_history_entries_max,
+                bytes_max=self.transaction_history_bytes_max,
+                age_max_ms=self.transaction_history_retention_ms,
+            ),
         )
 
     def marker_options(self) -> MarkerOptions:

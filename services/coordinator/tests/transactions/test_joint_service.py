@@ -192,8 +192,12 @@ async def test_operators_see_the_writers(cluster: Cluster) -> None:
             transaction_timeout_ms=TIMEOUT_MS,
             last_update_time_ms=cluster.clock.now_ms(),
             joint_writers=1,
+            position=f"{cluster.clock.now_ms()}-0-joint",
         )
         assert await joint.listed(LIST(producer_ids=[second.producer_id, 77])) == [listed]
+        oldest_first = LIST(order=wire.LIST_TRANSACTIONS_ORDER_OLDEST_FIRST)
+        ids = [entry.transactional_id for entry in await joint.listed(oldest_first)]
+        assert ids == ["joint", "app"]
         described = await joint.described()
         assert described.joint == wire.JointDescription(
             owner="owner",
@@ -221,7 +225,7 @@ async def test_operators_see_the_writers(cluster: Cluster) -> None:
         await joint.end(end_of(version=2, result=ABORT, end_id="second"))
         (idle,) = await joint.listed(LIST(transactional_id_pattern="joint"))
         assert idle.state == wire.TRANSACTION_STATE_PREPARE_COMMIT
-        coordinator.machine.markers.complete_txn([])
+        coordinator.machine.markers.complete_txn([], now_ms=0)
         assert (await joint.described()).joint.open_version == -1
 
 

@@ -7,10 +7,10 @@ from semel_coordinator.transactions.machine import ListFilter, TransactionState
 
 
 def listed(harness: TransactionsHarness, wanted: ListFilter) -> list[str]:
-    producer_ids = harness.run(harness.machine.queries.list_candidates(wanted))
-    found = harness.run(
-        harness.machine.queries.list_transactions(producer_ids, wanted, now_ms=harness.now_ms)
-    )
+    queries = harness.machine.queries
+    candidates = harness.run(queries.list_candidates(wanted))
+    names = harness.run(queries.names_of(candidates))
+    found = harness.run(queries.list_transactions(names, wanted, now_ms=harness.now_ms))
     return [f"{each.transactional_id} {each.state}" for each in found]
 
 

@@ -95,7 +95,9 @@ def test_handlers_change_nothing_themselves(taken: list[Step]) -> None:
         except SemelError:
             pass
     machine.tick(harness.now_ms + 10**9)
-    machine.markers.complete_txn([marker.key for marker in machine.markers.pending()])
+    machine.markers.complete_txn(
+        [marker.key for marker in machine.markers.pending()], now_ms=harness.now_ms
+    )
     assert state_of(machine) == before
 
 

@@ -10,8 +10,10 @@ from semel_common.ids import GroupId, TopicPartition
 from semel_coordinator.transactions.machine import (
     NO_VERSION,
     AbortReason,
+    Client,
     CoordinatorEpoch,
     DecidedTransaction,
+    EndedTransactionsKept,
     JointEnd,
     JointEndsKept,
     JointId,
@@ -20,6 +22,7 @@ from semel_coordinator.transactions.machine import (
     JointPoolGrown,
     JointPoolShrunk,
     JointWritersJoined,
+    Operator,
     Outcome,
     ParticipantsAdded,
     PreparedTransaction,
@@ -46,6 +49,7 @@ participants = st.lists(
     unique=True,
 )
 reasons = st.none() | st.sampled_from(AbortReason)
+clients = st.none() | st.builds(Client, text, text, text)
 ends = st.builds(
     JointEnd, end_id=text, owner=name, run=text, txn_version=int64, outcome=st.sampled_from(Outcome)
 )
@@ -63,6 +67,16 @@ records: st.SearchStrategy[TransactionsRecord] = st.one_of(
         init_epoch=int64,
         superseded=st.lists(text).map(tuple),
         principal=text,
+        client_address=text,
+        client_principal=text,
+    ),
+    st.builds(
+        EndedTransactionsKept,
+        partition=int32,
+        committed=st.booleans(),
+        first_number=int64,
+        packed=st.lists(st.binary(max_size=10)).map(tuple),
+        coordinator_epoch=int64,
     ),
     st.builds(
         Producer,
@@ -88,6 +102,7 @@ records: st.SearchStrategy[TransactionsRecord] = st.one_of(
         committing=participants.map(in_order),
         aborting=participants.map(in_order),
         traceparent=text,
+        client=clients,
     ),
     st.builds(TransactionalIdExpired, transactional_id=text, producer_id=int64),
     st.builds(
@@ -100,12 +115,19 @@ records: st.SearchStrategy[TransactionsRecord] = st.one_of(
         aborting=participants.map(in_order),
         reason=reasons,
         traceparent=text,
+        decided_ms=int64,
+        prepared_ms=int64,
+        operator=st.none() | st.builds(Operator, text, text, text, text),
+        client=clients,
+        txn_version=st.none() | int64,
     ),
     st.builds(
         TransactionCompleted,
         producer_id=int64,
         producer_epoch=int64,
         state=st.sampled_from([TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT]),
+        completed_ms=int64,
+        acknowledged_before_ms=st.lists(int64, max_size=5).map(tuple),
     ),
     st.builds(
         JointId,
@@ -146,6 +168,18 @@ def test_participants_keep_their_order(
         producer_id=1, producer_epoch=0, start_ms=5, traceparent="", participants=tuple(those)
     )
     assert serde.decode(serde.encode(record)) == record
+
+
+def test_an_older_release_takes_a_part_of_the_history_for_its_coordinator_epoch() -> None:
+    serde = TransactionsSerde()
+    kept = EndedTransactionsKept(
+        partition=3, committed=True, first_number=7, packed=(b"x",), coordinator_epoch=9
+    )
+    message = journal.TransactionsRecord.FromString(serde.encode(kept))
+    message.ClearField("ended")
+    assert serde.decode(message.SerializeToString()) == CoordinatorEpoch(
+        partition=3, coordinator_epoch=9
+    )
 
 
 def test_partitions_of_one_topic_name_it_once() -> None:

@@ -92,6 +92,8 @@ async def test_a_description_names_the_markers_that_are_missing(cluster: Cluster
         assert decided.participants.topics == topics(0, 1)
         assert decided.missing_markers.topics == topics(0)
         assert decided.start_time_ms == cluster.clock.now_ms()
+        assert decided.decided_time_ms == cluster.clock.now_ms()
+        assert current.decided_time_ms == 0
         assert current.state == wire.TRANSACTION_STATE_EMPTY
         assert not current.missing_markers.topics
 
@@ -164,6 +166,7 @@ async def test_a_listing_counts_the_transactions_that_wait_for_markers(cluster: 
             incomplete_transactions=2,
             transaction_timeout_ms=TIMEOUT_MS,
             last_update_time_ms=cluster.clock.now_ms(),
+            position=f"{cluster.clock.now_ms()}-2-app",
         )
 
 
@@ -227,3 +230,14 @@ async def test_a_restart_keeps_every_answer(cluster: Cluster) -> None:
         assert await coordinator.end(key, A0) == after(key)
         assert coordinator.machine.current_epoch(key.producer_id) == 1
         assert key == TransactionKey(key.producer_id, 0)
+
+
+async def test_lists_take_turns_and_no_call_of_a_producer_does(cluster: Cluster) -> None:
+    async with cluster.coordinator() as coordinator:
+        in_turns = [each.method.name for each in coordinator.handlers() if each.turns is not None]
+        assert sorted(in_turns) == [
+            "DescribeTransactions",
+            "ListAudit",
+            "ListTransactionHistory",
+            "ListTransactions",
+        ]

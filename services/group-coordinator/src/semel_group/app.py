@@ -23,13 +23,15 @@ from semel_group.rpc.delete_groups import GroupDeleter
 from semel_group.rpc.delete_offsets import OffsetDeleter
 from semel_group.rpc.describe_groups import GroupDescriber
 from semel_group.rpc.fetch_offsets import OffsetFetcher
-from semel_group.rpc.group_service import GroupService
+from semel_group.rpc.group_service import AUDITED, GroupService
 from semel_group.rpc.hand_over_groups import GroupsGiver
 from semel_group.rpc.list_groups import GroupLister
 from semel_group.rpc.txn_offset_commit import TxnOffsetCommitter
 from semel_group.rpc.write_txn_markers import MarkerWriter
 from semel_runtime.access.guard_setup import guard_of
 from semel_runtime.app import Environment, link_to_controller, open_runner
+from semel_runtime.audit.controller_trail import ControllerTrail
+from semel_runtime.audit.request_audit import RequestAudit
 from semel_runtime.cluster.controller_link import ClusterLink, Identity
 from semel_runtime.cluster.metadata_image import ServiceRole
 from semel_runtime.cluster.volume_admission import Admission, check_registered
@@ -138,6 +140,10 @@ class GroupApp:
             giver=GroupsGiver(runner, machine, claim_epoch=identity.claim_epoch),
         ).register(self.handlers)
         OpenTransactionLister(runner, machine.transactions, clock).register(self.handlers)
+        trail = ControllerTrail(
+            machine.cluster, self._environment.connector, settings.inter_broker_listener_name
+        )
+        self.handlers.wrap(RequestAudit(trail, AUDITED).audited)
         return _Background(
             link=self._link(runner, identity),
             expiry=expiry,

@@ -18,7 +18,7 @@ from semel_broker.loops.scrub import Scrubber
 from semel_broker.loops.take_over import LogTaker
 from semel_broker.machine import BrokerMachine
 from semel_broker.machine.records import Record
-from semel_broker.rpc.broker_service import BrokerService
+from semel_broker.rpc.broker_service import AUDITED, BrokerService
 from semel_broker.rpc.copy_log import LogCopier
 from semel_broker.rpc.count_records import RecordCounter
 from semel_broker.rpc.delete_records import RecordDeleter
@@ -38,6 +38,8 @@ from semel_broker.storage.verified_store import VerifiedStore
 from semel_common.ids import TopicPartition
 from semel_runtime.access.guard_setup import guard_of
 from semel_runtime.app import Environment, link_to_controller, open_runner
+from semel_runtime.audit.controller_trail import ControllerTrail
+from semel_runtime.audit.request_audit import RequestAudit
 from semel_runtime.cluster.controller_link import ClusterLink, Identity
 from semel_runtime.cluster.metadata_image import ClusterImage, ServiceRole
 from semel_runtime.cluster.volume_admission import Admission, check_registered
@@ -150,6 +152,10 @@ class BrokerApp:
         OpenTransactionLister(runner, machine.transactions, environment.clock).register(
             self.handlers
         )
+        trail = ControllerTrail(
+            machine.cluster, environment.connector, settings.inter_broker_listener_name
+        )
+        self.handlers.wrap(RequestAudit(trail, AUDITED).audited)
         inquiries = InquiryLoop(
             BrokerInquirer(runner, machine, writer, environment.clock),
             machine.cluster,

@@ -21,7 +21,11 @@ from semel.broker.v1 import broker_pb2 as wire
 from semel_broker.loops.purge import Purger
 from semel_broker.machine.records import LogStartMoved
 from semel_common.error_codes import ErrorCode
-from semel_common.errors import InvalidRequestError, ThrottlingQuotaExceededError
+from semel_common.errors import (
+    CoordinatorNotAvailableError,
+    InvalidRequestError,
+    ThrottlingQuotaExceededError,
+)
 from semel_common.record_batches.batches import checksum
 from semel_common.wire.methods import DELETE_RECORDS
 from semel_runtime.journal.contract import StoredBatch
@@ -340,3 +344,19 @@ async def test_a_log_that_is_cut_while_the_purger_begins_is_purged_up_to_there()
         assert stored(volume) == [3]
         run.cancel()
         await asyncio.wait([run])
+
+
+@in_virtual_time
+async def test_a_deletion_stands_in_the_audit_and_a_rehearsal_does_not() -> None:
+    coordinators = Coordinators(MemoryNetwork())
+    async with serving(MemoryVolume(), coordinators=coordinators) as broker:
+        await broker.produce(batch(b"one", transactional=False))
+        await delete(broker, 1, validate_only=True)
+        assert not coordinators.controller.audit
+        await delete(broker, 1)
+        entry, end = coordinators.controller.audit
+        assert (entry.action, end.number, end.end) == ("DeleteRecords", 1, "DONE")
+        assert entry.what == 'partitions { topic: "orders" before_offset: 1 }'
+        coordinators.controller.audit_refusal = ThrottlingQuotaExceededError("busy")
+        with pytest.raises(CoordinatorNotAvailableError, match="did not note it in the audit"):
+            await delete(broker, None)

@@ -49,6 +49,8 @@ class Security:
 
     def __post_init__(self) -> None:
         """Refuse what cannot work, with InvalidConfigError."""
+        if type(self.tls) is not bool:
+            raise InvalidConfigError(f"tls is {self.tls!r}, neither True nor False")
         if (self.ssl_certificate_location is None) != (self.ssl_key_location is None):
             raise InvalidConfigError(
                 "ssl_certificate_location and ssl_key_location belong together: only one is set"

@@ -13,6 +13,7 @@ from semel.common.v1 import frames_pb2 as frames
 from semel.common.v1 import participants_pb2 as participants
 from semel.coordinator.v1 import acls_pb2 as acls
 from semel.coordinator.v1 import cluster_pb2 as cluster
+from semel.coordinator.v1 import history_pb2 as history
 from semel.coordinator.v1 import moves_pb2 as moves
 from semel.coordinator.v1 import outcomes_pb2 as outcomes
 from semel.coordinator.v1 import quotas_pb2 as quotas
@@ -120,6 +121,14 @@ LIST_TRANSACTIONS = Method(
     transactions.ListTransactionsRequest,
     transactions.ListTransactionsResponse,
 )
+LIST_TRANSACTION_HISTORY = Method(
+    TRANSACTIONS,
+    "ListTransactionHistory",
+    history.ListTransactionHistoryRequest,
+    history.ListTransactionHistoryResponse,
+)
+LIST_AUDIT = Method(TRANSACTIONS, "ListAudit", history.ListAuditRequest, history.ListAuditResponse)
+NOTE_AUDIT = Method(TRANSACTIONS, "NoteAudit", history.NoteAuditRequest, history.NoteAuditResponse)
 GET_TRANSACTION_OUTCOME = Method(
     TRANSACTIONS,
     "GetTransactionOutcome",

@@ -32,6 +32,8 @@ DETAILS_MAX = 64
 _LAST_ERROR = "last error: "
 _STATUS_AND_PEER = re.compile(r"^[A-Z_]+: (ip(v4|v6):\S+: )?")
 """Before the cause in texts of gRPC, as in ``UNAVAILABLE: ipv4:127.0.0.1:9092: Socket closed``."""
+IS_UNIMPLEMENTED = "unimplemented"
+"""The detail of the error of a call that the other side does not know."""
 _TOO_LARGE = "message larger than max"
 
 _STATUS_BY_CLASS: list[tuple[type[SemelError], grpc.StatusCode]] = [
@@ -126,7 +128,8 @@ def _from_code(code: grpc.StatusCode, details: str, address: str) -> SemelError:
             return errors.ThrottlingQuotaExceededError(text)
         case grpc.StatusCode.UNIMPLEMENTED:
             # An instance has moved, and a service of another kind is where it was.
-            return errors.NetworkExceptionError(f"{text} (another service, or an older one)")
+            message = f"{text} (another service, or an older one)"
+            return errors.NetworkExceptionError(message, **{IS_UNIMPLEMENTED: 1})
         case grpc.StatusCode.UNAUTHENTICATED:
             return errors.SaslAuthenticationError(text)
         case grpc.StatusCode.INVALID_ARGUMENT:

@@ -29,6 +29,7 @@ from semel_runtime.authentication.principal import Principal
 from semel_runtime.cluster.metadata_copy import ClusterCopy
 from semel_runtime.cluster.metadata_image import ClusterImage
 from semel_runtime.server.calls import Call, Endpoint
+from semel_runtime.server.limits.list_turns import ListTurns, pause
 from semel_runtime.server.limits.long_polls import MAX_WAIT, is_long_poll
 
 _ERRORS: dict[ResourceType, type[SemelError]] = {
@@ -63,6 +64,7 @@ class Guard:
         self._services_are_known = services_are_known
         self._image: ClusterImage | None = None
         self._denials = Denials()
+        self._turns = ListTurns()
 
     async def answer(
         self, endpoint: Endpoint[Message, Message], request: Message, call: Call
@@ -96,10 +98,36 @@ class Guard:
                 self._check_not_for_services(method, request, principal)
             response = await endpoint.handler(request, call)
         else:
-            response = await self._authorized_still(self._authorizer, endpoint, request, call)
+            response = await self._in_turn(self._authorizer, endpoint, request, call)
         if tokens is not None:
             tokens.hand_out(method, request, response, principal)
         return response
+
+    async def _in_turn(
+        self,
+        authorizer: Authorizer,
+        endpoint: Endpoint[Message, Message],
+        request: Message,
+        call: Call,
+    ) -> Message:
+        """Answer a request for all resources in its caller's turn; any other request at once.
+
+        A long poll waits before its turn.
+        """
+        wanted = NEEDS[endpoint.method.path].lists_all
+        if wanted is None or not is_given(request, wanted.when):
+            return await self._authorized_still(authorizer, endpoint, request, call)
+        others = type(request)()
+        others.CopyFrom(request)
+        for field in (wanted.when, *wanted.pages):
+            others.ClearField(field)
+        if not authorizer.may_describe_any(str(call.origin.principal), wanted.resource):
+            return await self._authorized_still(authorizer, endpoint, others, call)
+        if is_long_poll(endpoint.method) and is_given(request, MAX_WAIT):
+            await self._authorized_still(authorizer, endpoint, others, call)
+            request.ClearField(MAX_WAIT)
+        async with self._turns.turn(call.origin):
+            return await self._authorized_still(authorizer, endpoint, request, call)
 
     async def _authorized_still(
         self,
@@ -148,7 +176,8 @@ class Guard:
             response = await endpoint.handler(refusals.allowed(needs.at_once), call)
         for clause in needs.clauses:
             if isinstance(clause, Shown) and (not clause.when or is_given(request, clause.when)):
-                show(response, clause, asking.may_describe)
+                for _ in show(response, clause, asking.may_describe):
+                    await pause()
         if refusals is not None:
             refusals.answer(response)
         return response

@@ -1,6 +1,6 @@
 """Requests of many items: the guard takes out refused items, and answers them in their places."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby, islice
 from typing import NamedTuple, Protocol
 
@@ -19,6 +19,9 @@ from semel_runtime.server.form_checks import require_count
 Refuse = Callable[[Each, Ref], SemelError | None]
 WhyNotEnded = Callable[[Ended, Ref], SemelError | None]
 MayDescribe = Callable[[ResourceType, Ref], bool]
+
+_SHOWN_PER_STEP = 400
+"""Entries of an answer that one step looks at: two milliseconds."""
 
 
 class Answers(Protocol):
@@ -118,15 +121,21 @@ def leave_out(request: Message, clause: Ended, why_not: WhyNotEnded) -> Message:
     left = type(request)()
     left.CopyFrom(request)
     named = Shown(path=clause.path, keys=((clause.resource, ""),))
-    show(left, named, lambda _, ref: why_not(clause, ref) is None)
+    for _ in show(left, named, lambda _, ref: why_not(clause, ref) is None):
+        pass
     return left
 
 
-def show(response: Message, clause: Shown, may_describe: MayDescribe) -> None:
-    """Leave out of a response what may not be described."""
+def show(response: Message, clause: Shown, may_describe: MayDescribe) -> Iterator[None]:
+    """Leave out of a response what may not be described, in steps of many entries."""
     for parent, field in parents_at(response, clause.path):
         entries = list(getattr(parent, field))
-        kept = [entry for entry in entries if _may_see(entry, clause, may_describe)]
+        kept = []
+        for number, entry in enumerate(entries, 1):
+            if _may_see(entry, clause, may_describe):
+                kept.append(entry)
+            if not number % _SHOWN_PER_STEP:
+                yield
         if len(kept) < len(entries):
             shown = type(parent)()
             getattr(shown, field).extend(kept)

@@ -91,6 +91,16 @@ class Shown(Struct, frozen=True, kw_only=True):
     """Only if this field of the request is given."""
 
 
+class All(Struct, frozen=True, kw_only=True):
+    """A request for all resources of a type, which the answer lists beside other things."""
+
+    when: str
+    """The field of the request that asks for them."""
+    resource: ResourceType
+    pages: tuple[str, ...]
+    """The fields of the request that have a meaning for them only."""
+
+
 Clause: TypeAlias = Whole | Ended | Each | Shown
 
 
@@ -109,6 +119,9 @@ class Needs(Struct, frozen=True, kw_only=True):
     lists: tuple[ResourceType, ...] = ()
     """All that the answer lists. A caller that may describe no resource of these types has an empty
     answer at once: no work is done for it."""
+    lists_all: All | None = None
+    """What a request may ask for. Such requests take turns, as lists do; a caller that may describe
+    no resource of the type has an answer without them, for which no work is done."""
     because: str = ""
     """Why nothing is needed."""
 
@@ -143,6 +156,7 @@ def _read_group() -> Whole:
 
 
 _DESCRIBED_TRANSACTIONS = "descriptions.transactions"
+_PARTICIPANT = ((TOPIC, "participant.topic_partition"), (GROUP, "participant.group_id"))
 
 _TRANSACTIONS: dict[str, Needs] = {
     methods.INIT_PRODUCER_ID.path: Needs(
@@ -210,6 +224,15 @@ _TRANSACTIONS: dict[str, Needs] = {
         clauses=(Shown(path="transactions", keys=((TRANSACTIONAL_ID, "transactional_id"),)),),
         lists=(TRANSACTIONAL_ID,),
     ),
+    methods.LIST_TRANSACTION_HISTORY.path: Needs(
+        clauses=(
+            Shown(path="transactions", keys=((TRANSACTIONAL_ID, "transactional_id"),)),
+            Shown(path="transactions.participants", keys=_PARTICIPANT),
+        ),
+        lists=(TRANSACTIONAL_ID,),
+    ),
+    methods.LIST_AUDIT.path: _on_cluster(Operation.DESCRIBE),
+    methods.NOTE_AUDIT.path: Needs(cluster_only=True),
     methods.INQUIRE_TRANSACTIONS.path: Needs(cluster_only=True),
 }
 
@@ -236,6 +259,7 @@ _CLUSTER: dict[str, Needs] = {
         ),
         cluster_only_with=("access_rules", "all_listeners"),
         ask_anyway=True,
+        lists_all=All(when="all_topics", resource=TOPIC, pages=("limit", "page_token")),
     ),
     methods.FIND_COORDINATOR.path: Needs(
         clauses=tuple(
@@ -407,15 +431,7 @@ _GROUP: dict[str, Needs] = {
 _COMMON: dict[str, Needs] = {
     methods.BROKER_WRITE_TXN_MARKERS.path: Needs(cluster_only=True),
     methods.LIST_OPEN_TRANSACTIONS.path: Needs(
-        clauses=(
-            Shown(
-                path="transactions",
-                keys=(
-                    (TOPIC, "participant.topic_partition"),
-                    (GROUP, "participant.group_id"),
-                ),
-            ),
-        ),
+        clauses=(Shown(path="transactions", keys=_PARTICIPANT),),
         lists=(TOPIC, GROUP),
     ),
     methods.OPEN_FRAMES.path: Needs(because="each request in a frame is checked for itself"),

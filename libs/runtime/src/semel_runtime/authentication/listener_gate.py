@@ -20,7 +20,7 @@ from semel_common.wire.frames.socket_pipe import PeerCertificate
 from semel_runtime.authentication.listener_tls import ServerTls
 from semel_runtime.authentication.principal import Origin, Principal
 from semel_runtime.logs.log_rate_limit import Seldom
-from semel_runtime.server.limits.caller_shares import host_of_peer
+from semel_runtime.server.limits.caller_shares import address_of_peer, host_of_peer
 
 if TYPE_CHECKING:
     from semel_runtime.authentication.token_check import TokenVerifier
@@ -85,10 +85,14 @@ class Gate:
 
     async def _proven(self, caller: Caller) -> Origin:
         if self._tokens is not None:
-            return self._origin(await self._bearer(caller, self._tokens))
+            return self._origin(await self._bearer(caller, self._tokens), caller)
         if self.tls is not None and self.tls.asks_clients:
-            return self._origin(Principal(name=name_in_certificate(caller.auth_context())))
-        return Origin(listener=self._listener, host=host_of_peer(caller.peer()))
+            shown = Principal(name=name_in_certificate(caller.auth_context()))
+            return self._origin(shown, caller)
+        peer = caller.peer()
+        return Origin(
+            listener=self._listener, host=host_of_peer(peer), address=address_of_peer(peer)
+        )
 
     def check_certificate(self, origin: Origin, certificate: PeerCertificate) -> None:
         """Check that a socket is of the caller that its ticket was given to.
@@ -122,10 +126,11 @@ class Gate:
                 count=count,
             )
 
-    def _origin(self, principal: Principal) -> Origin:
+    def _origin(self, principal: Principal, caller: Caller) -> Origin:
         if str(principal) in self._cluster:
             principal = replace(principal, is_cluster=True)
-        return Origin(listener=self._listener, principal=principal)
+        address = address_of_peer(caller.peer())
+        return Origin(listener=self._listener, principal=principal, address=address)
 
 
 def name_in_certificate(auth_context: Mapping[str, Iterable[bytes]]) -> str:

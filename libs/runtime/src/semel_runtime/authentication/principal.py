@@ -37,3 +37,5 @@ class Origin(Struct, frozen=True, kw_only=True):
     principal: Principal = ANONYMOUS
     host: str = ""
     """The caller's address, where only that tells callers apart."""
+    address: str = ""
+    """The caller's address, for people; empty: not known."""

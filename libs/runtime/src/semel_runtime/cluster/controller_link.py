@@ -90,6 +90,7 @@ class ClusterLink:
         self._registered_with: tuple[int, str] | None = None
         """The claim of the controller that has taken the registration; None: it tells none."""
         self._timer = RegistrationTimer(identity.shortage, options.registration_interval_ms)
+        self._address = controller
         self._connection = connector.connect(controller)
         self._random = random
         self._options = options
@@ -205,7 +206,14 @@ class ClusterLink:
         while True:
             try:
                 return await attempt()
-            except (InconsistentClusterIdError, StaleClaimEpochError, InvalidRequestError):
+            except InconsistentClusterIdError as error:
+                raise InconsistentClusterIdError(
+                    f"coordinator-0 at {self._address} belongs to another cluster than this"
+                    f" instance, which belongs to {self._cluster_id()!r}: correct the address, or"
+                    " put back the volume of coordinator-0 or of this instance; see `semel recover`"
+                    " if it is lost"
+                ) from error
+            except (StaleClaimEpochError, InvalidRequestError):
                 raise
             except (RetriableError, SaslAuthenticationError) as error:
                 if backoff_s == _BACKOFF_FIRST_S:

@@ -55,7 +55,7 @@ class OpenTransactionLister(Generic[P, R]):
 
     def register(self, handlers: Handlers) -> None:
         """Add the handler."""
-        handlers.add(LIST_OPEN_TRANSACTIONS, self.list_open_transactions)
+        handlers.add(LIST_OPEN_TRANSACTIONS, self.list_open_transactions, is_list=True)
 
     async def list_open_transactions(
         self, request: wire.ListOpenTransactionsRequest, _call: Call

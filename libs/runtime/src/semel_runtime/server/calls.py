@@ -12,6 +12,7 @@ from msgspec import Struct
 from semel_common.wire.cluster_header import check_cluster
 from semel_common.wire.methods import Method, Req, Res
 from semel_runtime.authentication.principal import Origin
+from semel_runtime.server.limits.list_turns import ListTurns
 
 if TYPE_CHECKING:
     from semel_runtime.metrics.requests import MethodMetrics, RequestMetrics
@@ -92,6 +93,8 @@ class Endpoint(Struct, Generic[Req, Res], frozen=True):
     """None: nothing is counted."""
     guard: "Guards | None" = None
     """What stands in front of the handler; None: nothing."""
+    turns: ListTurns | None = None
+    """Of a list: its calls take turns with all lists of the process. None: the call is no list."""
 
 
 class Guards(Protocol):
@@ -122,12 +125,25 @@ class Handlers:
         self._guard = guard
         self._endpoints: dict[str, Endpoint[Message, Message]] = {}
         self._metrics = metrics
+        self._turns = ListTurns()
 
-    def add(self, method: Method[Req, Res], handler: Callable[[Req, Call], Awaitable[Res]]) -> None:
-        """Register the handler of a method; each method has exactly one."""
+    def add(
+        self,
+        method: Method[Req, Res],
+        handler: Callable[[Req, Call], Awaitable[Res]],
+        *,
+        is_list: bool = False,
+    ) -> None:
+        """Register the handler of a method; each method has exactly one.
+
+        A list may read many entries for a small request: lists take turns.
+        """
         assert method.path not in self._endpoints, f"{method.path} has a handler already"
-        metrics = self._metrics and self._metrics.of(method.service, method.name)
-        self._endpoints[method.path] = Endpoint(method, handler, metrics, self._guard)  # type: ignore[arg-type]  # the path ties request and handler
+        counted = self._metrics
+        metrics = None if counted is None else counted.of(method.service, method.name)
+        turns = self._turns if is_list else None
+        endpoint = Endpoint(method, handler, metrics, self._guard, turns)
+        self._endpoints[method.path] = endpoint  # type: ignore[assignment]  # the path ties request and handler
 
     def check_cluster(self, named: str) -> None:
         """Raise what ``check_cluster`` raises for a call that names this cluster."""

@@ -34,6 +34,7 @@ from semel_runtime.server.frames.grpc_frames import GrpcServerPipe, StreamContex
 from semel_runtime.server.frames.socket_frames import FrameSockets
 from semel_runtime.server.handler_call import answer
 from semel_runtime.server.limits.caller_shares import Ledger
+from semel_runtime.server.limits.connections_per_address import ConnectionsPerAddress
 from semel_runtime.server.limits.long_polls import capped
 from semel_runtime.server.limits.server_limits import ServerLimits
 from semel_runtime.server.refusals import refuse
@@ -66,6 +67,10 @@ class GrpcServer:
         self._endpoints: dict[str, dict[str, Endpoint[Message, Message]]] = {}
         self._ledger = Ledger(limits)
         self._sockets = FrameSockets(limits, self._ledger)
+        self._ports: set[int] = set()
+        self._connections = ConnectionsPerAddress(
+            limits.grpc_connections_per_address_max, self._ports
+        )
         self._sessions: set[FrameSession] = set()
         self._all_ended = asyncio.Event()
 
@@ -83,6 +88,7 @@ class GrpcServer:
             port = _bind(server, listener.address)
         else:
             port = _bind(server, listener.address, gate.tls.grpc_credentials())
+        self._ports.add(port)
         self._servers[listener.name] = server
         self._gates[listener.name] = gate
         return Listener(name=listener.name, host=listener.host, port=port)
@@ -107,6 +113,7 @@ class GrpcServer:
 
     async def close(self) -> None:
         """Let go of the ports for frames, also those of a server that was never started."""
+        await self._connections.stop()
         await self._sockets.close()
 
     async def start(self, handlers: Handlers) -> None:
@@ -122,6 +129,7 @@ class GrpcServer:
         for server in self._all_servers():
             await server.start()
         self._sockets.start()
+        self._connections.start()
 
     @property
     def stream_count(self) -> int:
@@ -157,7 +165,7 @@ class GrpcServer:
         """
         await self._set_health(NOT_SERVING)
         await asyncio.sleep(drain_ms / 1000)
-        await self._sockets.close()
+        await self.close()
         answer_parked()
         for session in tuple(self._sessions):
             session.drain()
@@ -170,7 +178,7 @@ class GrpcServer:
         """Close at once: cancel the calls in flight, and answer none any more."""
         ends: list[Callable[[], Awaitable[None]]] = [
             *(partial(_abort, session) for session in tuple(self._sessions)),
-            self._sockets.close,
+            self.close,
             *(partial(server.stop, None) for server in self._all_servers()),
         ]
         async with asyncio.TaskGroup() as group:

@@ -47,9 +47,10 @@ async def answer(endpoint: Endpoint[Message, Message], request: Message, call: C
 async def _answer(endpoint: Endpoint[Message, Message], request: Message, call: Call) -> Message:
     try:
         call.origin.principal.check_not_expired(time.time())
-        if endpoint.guard is None:
-            return await endpoint.handler(request, call)
-        return await endpoint.guard.answer(endpoint, request, call)
+        if endpoint.turns is None:
+            return await _guarded(endpoint, request, call)
+        async with endpoint.turns.turn(call.origin):
+            return await _guarded(endpoint, request, call)
     except SemelError as error:
         log.debug(
             "request refused",
@@ -60,6 +61,12 @@ async def _answer(endpoint: Endpoint[Message, Message], request: Message, call: 
         raise
     except Exception as error:
         raise unknown_failure(endpoint, error) from error
+
+
+async def _guarded(endpoint: Endpoint[Message, Message], request: Message, call: Call) -> Message:
+    if endpoint.guard is None:
+        return await endpoint.handler(request, call)
+    return await endpoint.guard.answer(endpoint, request, call)
 
 
 def unknown_failure(endpoint: Endpoint[Message, Message], error: Exception) -> UnknownServerError:

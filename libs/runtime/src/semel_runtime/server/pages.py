@@ -9,9 +9,8 @@ instance, and refuses a text that is no token, or the token of another list. The
 secret: a token is only a place in a list, and gives no permission.
 """
 
-import asyncio
 import heapq
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from zlib import crc32
@@ -21,6 +20,7 @@ from google.protobuf.message import Message
 from semel_common.errors import InvalidRequestError, MessageTooLargeError
 from semel_common.wire.messages.request_bounds import PAGE_TOKEN_LENGTH_MAX
 from semel_runtime.server.form_checks import require_int
+from semel_runtime.server.limits.list_turns import pause
 
 ITEMS_MAX = 10_000
 """The most entries of a page, and as many as a page has if no limit is named."""
@@ -126,11 +126,17 @@ def refuse_token(token: str, *, unless: str) -> None:
         )
 
 
-async def names_after(names: Sequence[str], token: str) -> Iterator[str]:
-    """Return the names behind a token, in order; others have turns while the names are sorted."""
+async def names_after(
+    names: Sequence[str], token: str, *, with_token: bool = False
+) -> Iterator[str]:
+    """Return the names behind a token, in order; others have turns while the names are sorted.
+
+    ``with_token``: the name that the token is, too.
+    """
+    begin = bisect_left if with_token else bisect_right
     runs = []
     for start in range(0, len(names), _SORTED_PER_TURN):
         run = sorted(names[start : start + _SORTED_PER_TURN])
-        runs.append(run[bisect_right(run, token) :])
-        await asyncio.sleep(0)
+        runs.append(run[begin(run, token) :])
+        await pause()
     return heapq.merge(*runs)

@@ -3,8 +3,9 @@
 import asyncio
 
 from semel.coordinator.v1 import cluster_pb2 as wire
+from semel.coordinator.v1 import history_pb2 as history
 from semel_common.errors import SemelError
-from semel_common.wire.methods import METADATA, REGISTER_INSTANCE
+from semel_common.wire.methods import METADATA, NOTE_AUDIT, REGISTER_INSTANCE
 from semel_runtime.access.access_serde import acls_to_wire, quotas_to_wire
 from semel_runtime.claims import JournalMark
 from semel_runtime.cluster.controller_note import mark_to_wire
@@ -39,6 +40,11 @@ class ScriptedController:
         """A test may add what else it wants the controller to answer."""
         self.handlers.add(METADATA, self._metadata)
         self.handlers.add(REGISTER_INSTANCE, self._register)
+        self.handlers.add(NOTE_AUDIT, self._note_audit)
+        self.audit: list[history.NoteAuditRequest] = []
+        """What instances have brought into the audit."""
+        self.audit_refusal: SemelError | None = None
+        """What they are answered; None: it is noted."""
 
     def publish(self, image: ClusterImage) -> None:
         """Let followers see a new image."""
@@ -56,6 +62,14 @@ class ScriptedController:
         if self.mark is not None:
             response.controller.CopyFrom(mark_to_wire(self.mark))
         return response
+
+    async def _note_audit(
+        self, request: history.NoteAuditRequest, _: Call
+    ) -> history.NoteAuditResponse:
+        if self.audit_refusal is not None:
+            raise self.audit_refusal
+        self.audit.append(request)
+        return history.NoteAuditResponse(number=len(self.audit))
 
     async def _metadata(self, request: wire.MetadataRequest, _: Call) -> wire.MetadataResponse:
         assert request.all_topics

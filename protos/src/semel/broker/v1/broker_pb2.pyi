@@ -12,6 +12,7 @@ from semel.common.v1 import errors_pb2 as _errors_pb2
 from semel.common.v1 import frames_pb2 as _frames_pb2
 from semel.common.v1 import participants_pb2 as _participants_pb2
 from semel.common.v1 import records_pb2 as _records_pb2
+from semel.coordinator.v1 import outcomes_pb2 as _outcomes_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -541,19 +542,25 @@ class DeleteRecordsRequest(_message.Message):
 
     PARTITIONS_FIELD_NUMBER: _builtins.int
     VALIDATE_ONLY_FIELD_NUMBER: _builtins.int
+    OPERATOR_FIELD_NUMBER: _builtins.int
     validate_only: _builtins.bool
     """Check and answer, but delete nothing."""
     @_builtins.property
     def partitions(self) -> _containers.RepeatedCompositeFieldContainer[Global___DeleteRecordsPartition]: ...
+    @_builtins.property
+    def operator(self) -> _outcomes_pb2.Operator:
+        """Who asks, and why, for the audit."""
+
     def __init__(
         self,
         *,
         partitions: _abc.Iterable[Global___DeleteRecordsPartition] | None = ...,
         validate_only: _builtins.bool = ...,
+        operator: _outcomes_pb2.Operator | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["operator", b"operator"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["partitions", b"partitions", "validate_only", b"validate_only"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["operator", b"operator", "partitions", b"partitions", "validate_only", b"validate_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

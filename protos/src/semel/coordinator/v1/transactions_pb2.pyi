@@ -11,6 +11,7 @@ from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from semel.common.v1 import errors_pb2 as _errors_pb2
 from semel.common.v1 import frames_pb2 as _frames_pb2
 from semel.common.v1 import participants_pb2 as _participants_pb2
+from semel.coordinator.v1 import history_pb2 as _history_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -111,6 +112,30 @@ INQUIRY_OUTCOME_NEVER_GIVEN: InquiryOutcome.ValueType  # 5
 highest seen epoch go back to current_epoch. A fence is never lowered.
 """
 Global___InquiryOutcome: _TypeAlias = InquiryOutcome  # noqa: Y015
+
+class _ListTransactionsOrder:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ListTransactionsOrderEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ListTransactionsOrder.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    LIST_TRANSACTIONS_ORDER_UNSPECIFIED: _ListTransactionsOrder.ValueType  # 0
+    LIST_TRANSACTIONS_ORDER_OLDEST_FIRST: _ListTransactionsOrder.ValueType  # 1
+    """The transaction that began first comes first; ids without a transaction come last, by id. A page
+    may end between two entries of one id. A transaction that begins after a page was answered stands
+    on a later page or on none.
+    """
+
+class ListTransactionsOrder(_ListTransactionsOrder, metaclass=_ListTransactionsOrderEnumTypeWrapper):
+    """ListTransactionsOrder is the order of a list of transactions."""
+
+LIST_TRANSACTIONS_ORDER_UNSPECIFIED: ListTransactionsOrder.ValueType  # 0
+LIST_TRANSACTIONS_ORDER_OLDEST_FIRST: ListTransactionsOrder.ValueType  # 1
+"""The transaction that began first comes first; ids without a transaction come last, by id. A page
+may end between two entries of one id. A transaction that begins after a page was answered stands
+on a later page or on none.
+"""
+Global___ListTransactionsOrder: _TypeAlias = ListTransactionsOrder  # noqa: Y015
 
 @_typing.final
 class InitProducerIdRequest(_message.Message):
@@ -1102,6 +1127,7 @@ class TransactionalIdDescription(_message.Message):
     TRANSACTION_TIMEOUT_MS_FIELD_NUMBER: _builtins.int
     TRANSACTIONS_FIELD_NUMBER: _builtins.int
     JOINT_FIELD_NUMBER: _builtins.int
+    CLIENT_FIELD_NUMBER: _builtins.int
     transactional_id: _builtins.str
     producer_id: _builtins.int
     producer_epoch: _builtins.int
@@ -1119,6 +1145,10 @@ class TransactionalIdDescription(_message.Message):
         transactions has those of all writers.
         """
 
+    @_builtins.property
+    def client(self) -> _history_pb2.TransactionClient:
+        """The producer object in charge; absent of an id of joint transactions."""
+
     def __init__(
         self,
         *,
@@ -1129,10 +1159,11 @@ class TransactionalIdDescription(_message.Message):
         transaction_timeout_ms: _builtins.int = ...,
         transactions: _abc.Iterable[Global___TransactionDescription] | None = ...,
         joint: Global___JointDescription | None = ...,
+        client: _history_pb2.TransactionClient | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "joint", b"joint"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["client", b"client", "error", b"error", "joint", b"joint"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "joint", b"joint", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "transaction_timeout_ms", b"transaction_timeout_ms", "transactional_id", b"transactional_id", "transactions", b"transactions"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["client", b"client", "error", b"error", "joint", b"joint", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "transaction_timeout_ms", b"transaction_timeout_ms", "transactional_id", b"transactional_id", "transactions", b"transactions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1225,6 +1256,7 @@ class TransactionDescription(_message.Message):
     ABORT_REASON_FIELD_NUMBER: _builtins.int
     TRACEPARENT_FIELD_NUMBER: _builtins.int
     PREPARED_TIME_MS_FIELD_NUMBER: _builtins.int
+    DECIDED_TIME_MS_FIELD_NUMBER: _builtins.int
     PRODUCER_ID_FIELD_NUMBER: _builtins.int
     producer_epoch: _builtins.int
     state: Global___TransactionState.ValueType
@@ -1238,6 +1270,8 @@ class TransactionDescription(_message.Message):
     """W3C trace context, or empty."""
     prepared_time_ms: _builtins.int
     """Of a prepared one: when it was prepared, in milliseconds since 1970-01-01 UTC; else 0."""
+    decided_time_ms: _builtins.int
+    """Of a decided one: when it was decided, in milliseconds since 1970-01-01 UTC; 0: not known."""
     producer_id: _builtins.int
     """Of a writer of a joint transaction; else 0."""
     @_builtins.property
@@ -1257,11 +1291,12 @@ class TransactionDescription(_message.Message):
         abort_reason: _builtins.str = ...,
         traceparent: _builtins.str = ...,
         prepared_time_ms: _builtins.int = ...,
+        decided_time_ms: _builtins.int = ...,
         producer_id: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["missing_markers", b"missing_markers", "participants", b"participants"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_reason", b"abort_reason", "missing_markers", b"missing_markers", "participants", b"participants", "prepared_time_ms", b"prepared_time_ms", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "start_time_ms", b"start_time_ms", "state", b"state", "traceparent", b"traceparent"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort_reason", b"abort_reason", "decided_time_ms", b"decided_time_ms", "missing_markers", b"missing_markers", "participants", b"participants", "prepared_time_ms", b"prepared_time_ms", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "start_time_ms", b"start_time_ms", "state", b"state", "traceparent", b"traceparent"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1279,14 +1314,24 @@ class ListTransactionsRequest(_message.Message):
     TRANSACTIONAL_ID_PATTERN_FIELD_NUMBER: _builtins.int
     LIMIT_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    ORDER_FIELD_NUMBER: _builtins.int
+    BEHIND_FIELD_NUMBER: _builtins.int
     running_longer_than_ms: _builtins.int
     """Only transactions that have been running longer than this, in milliseconds."""
     transactional_id_pattern: _builtins.str
     """A regular expression in the syntax of RE2 that the whole transactional id must match; empty: all."""
     limit: _builtins.int
-    """At most so many entries, all of one id on one page; 0: as many as fit a message."""
+    """At most so many entries, by transactional id with all of one id on one page; 0: as many as fit a
+    message.
+    """
     page_token: _builtins.str
     """Where to go on: next_page_token of the page before. Empty: from the beginning."""
+    order: Global___ListTransactionsOrder.ValueType
+    """UNSPECIFIED: by transactional id."""
+    behind: _builtins.str
+    """Only what stands behind this position of an entry: for who puts the lists of all coordinators
+    together. Empty: everything.
+    """
     @_builtins.property
     def states(self) -> _containers.RepeatedScalarFieldContainer[Global___TransactionState.ValueType]: ...
     @_builtins.property
@@ -1300,10 +1345,12 @@ class ListTransactionsRequest(_message.Message):
         transactional_id_pattern: _builtins.str = ...,
         limit: _builtins.int = ...,
         page_token: _builtins.str = ...,
+        order: Global___ListTransactionsOrder.ValueType = ...,
+        behind: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_running_longer_than_ms", b"_running_longer_than_ms", "running_longer_than_ms", b"running_longer_than_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_running_longer_than_ms", b"_running_longer_than_ms", "limit", b"limit", "page_token", b"page_token", "producer_ids", b"producer_ids", "running_longer_than_ms", b"running_longer_than_ms", "states", b"states", "transactional_id_pattern", b"transactional_id_pattern"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_running_longer_than_ms", b"_running_longer_than_ms", "behind", b"behind", "limit", b"limit", "order", b"order", "page_token", b"page_token", "producer_ids", b"producer_ids", "running_longer_than_ms", b"running_longer_than_ms", "states", b"states", "transactional_id_pattern", b"transactional_id_pattern"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__running_longer_than_ms: _TypeAlias = _typing.Literal["running_longer_than_ms"]  # noqa: Y015
     _WhichOneofArgType__running_longer_than_ms: _TypeAlias = _typing.Literal["_running_longer_than_ms", b"_running_longer_than_ms"]  # noqa: Y015
@@ -1313,8 +1360,8 @@ Global___ListTransactionsRequest: _TypeAlias = ListTransactionsRequest  # noqa: 
 
 @_typing.final
 class ListTransactionsResponse(_message.Message):
-    """ListTransactionsResponse lists what matched, by transactional id: each id once for its current
-    transaction, and once for each that is prepared.
+    """ListTransactionsResponse lists what matched, by transactional id or by age: each id once for its
+    current transaction, and once for each that is prepared.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -1358,6 +1405,7 @@ class TransactionListing(_message.Message):
     LAST_UPDATE_TIME_MS_FIELD_NUMBER: _builtins.int
     FENCED_TRANSACTIONS_FIELD_NUMBER: _builtins.int
     JOINT_WRITERS_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
     transactional_id: _builtins.str
     producer_id: _builtins.int
     producer_epoch: _builtins.int
@@ -1377,6 +1425,8 @@ class TransactionListing(_message.Message):
     """How many of the id's last 256 transactions were aborted because a new instance took over."""
     joint_writers: _builtins.int
     """Writers of the joint transaction that is open."""
+    position: _builtins.str
+    """Where it stands among the entries of all coordinators, in either order, for behind of a request."""
     def __init__(
         self,
         *,
@@ -1390,10 +1440,11 @@ class TransactionListing(_message.Message):
         last_update_time_ms: _builtins.int = ...,
         fenced_transactions: _builtins.int = ...,
         joint_writers: _builtins.int = ...,
+        position: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["fenced_transactions", b"fenced_transactions", "incomplete_transactions", b"incomplete_transactions", "joint_writers", b"joint_writers", "last_update_time_ms", b"last_update_time_ms", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "start_time_ms", b"start_time_ms", "state", b"state", "transaction_timeout_ms", b"transaction_timeout_ms", "transactional_id", b"transactional_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fenced_transactions", b"fenced_transactions", "incomplete_transactions", b"incomplete_transactions", "joint_writers", b"joint_writers", "last_update_time_ms", b"last_update_time_ms", "position", b"position", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "start_time_ms", b"start_time_ms", "state", b"state", "transaction_timeout_ms", b"transaction_timeout_ms", "transactional_id", b"transactional_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -3,6 +3,7 @@
 import grpc
 import warnings
 
+from semel.coordinator.v1 import history_pb2 as semel_dot_coordinator_dot_v1_dot_history__pb2
 from semel.coordinator.v1 import moves_pb2 as semel_dot_coordinator_dot_v1_dot_moves__pb2
 from semel.coordinator.v1 import outcomes_pb2 as semel_dot_coordinator_dot_v1_dot_outcomes__pb2
 from semel.coordinator.v1 import transactions_pb2 as semel_dot_coordinator_dot_v1_dot_transactions__pb2
@@ -102,6 +103,21 @@ class CoordinatorServiceStub(object):
                 '/semel.coordinator.v1.CoordinatorService/ListTransactions',
                 request_serializer=semel_dot_coordinator_dot_v1_dot_transactions__pb2.ListTransactionsRequest.SerializeToString,
                 response_deserializer=semel_dot_coordinator_dot_v1_dot_transactions__pb2.ListTransactionsResponse.FromString,
+                _registered_method=True)
+        self.ListTransactionHistory = channel.unary_unary(
+                '/semel.coordinator.v1.CoordinatorService/ListTransactionHistory',
+                request_serializer=semel_dot_coordinator_dot_v1_dot_history__pb2.ListTransactionHistoryRequest.SerializeToString,
+                response_deserializer=semel_dot_coordinator_dot_v1_dot_history__pb2.ListTransactionHistoryResponse.FromString,
+                _registered_method=True)
+        self.ListAudit = channel.unary_unary(
+                '/semel.coordinator.v1.CoordinatorService/ListAudit',
+                request_serializer=semel_dot_coordinator_dot_v1_dot_history__pb2.ListAuditRequest.SerializeToString,
+                response_deserializer=semel_dot_coordinator_dot_v1_dot_history__pb2.ListAuditResponse.FromString,
+                _registered_method=True)
+        self.NoteAudit = channel.unary_unary(
+                '/semel.coordinator.v1.CoordinatorService/NoteAudit',
+                request_serializer=semel_dot_coordinator_dot_v1_dot_history__pb2.NoteAuditRequest.SerializeToString,
+                response_deserializer=semel_dot_coordinator_dot_v1_dot_history__pb2.NoteAuditResponse.FromString,
                 _registered_method=True)
         self.AbortTransaction = channel.unary_unary(
                 '/semel.coordinator.v1.CoordinatorService/AbortTransaction',
@@ -225,6 +241,28 @@ class CoordinatorServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListTransactionHistory(self, request, context):
+        """Lists transactions that have ended, as long as this coordinator keeps them, the last one first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListAudit(self, request, context):
+        """Lists the requests by which operators changed something, as long as this coordinator keeps them,
+        the last one first. Each stands at the coordinator that was asked.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def NoteAudit(self, request, context):
+        """Notes a request that an operator has sent to another service. Asked by that service.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def AbortTransaction(self, request, context):
         """Ends a transaction in its producer's place.
         """
@@ -321,6 +359,21 @@ def add_CoordinatorServiceServicer_to_server(servicer, server):
                     servicer.ListTransactions,
                     request_deserializer=semel_dot_coordinator_dot_v1_dot_transactions__pb2.ListTransactionsRequest.FromString,
                     response_serializer=semel_dot_coordinator_dot_v1_dot_transactions__pb2.ListTransactionsResponse.SerializeToString,
+            ),
+            'ListTransactionHistory': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListTransactionHistory,
+                    request_deserializer=semel_dot_coordinator_dot_v1_dot_history__pb2.ListTransactionHistoryRequest.FromString,
+                    response_serializer=semel_dot_coordinator_dot_v1_dot_history__pb2.ListTransactionHistoryResponse.SerializeToString,
+            ),
+            'ListAudit': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListAudit,
+                    request_deserializer=semel_dot_coordinator_dot_v1_dot_history__pb2.ListAuditRequest.FromString,
+                    response_serializer=semel_dot_coordinator_dot_v1_dot_history__pb2.ListAuditResponse.SerializeToString,
+            ),
+            'NoteAudit': grpc.unary_unary_rpc_method_handler(
+                    servicer.NoteAudit,
+                    request_deserializer=semel_dot_coordinator_dot_v1_dot_history__pb2.NoteAuditRequest.FromString,
+                    response_serializer=semel_dot_coordinator_dot_v1_dot_history__pb2.NoteAuditResponse.SerializeToString,
             ),
             'AbortTransaction': grpc.unary_unary_rpc_method_handler(
                     servicer.AbortTransaction,
@@ -696,6 +749,87 @@ class CoordinatorService(object):
             '/semel.coordinator.v1.CoordinatorService/ListTransactions',
             semel_dot_coordinator_dot_v1_dot_transactions__pb2.ListTransactionsRequest.SerializeToString,
             semel_dot_coordinator_dot_v1_dot_transactions__pb2.ListTransactionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListTransactionHistory(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/semel.coordinator.v1.CoordinatorService/ListTransactionHistory',
+            semel_dot_coordinator_dot_v1_dot_history__pb2.ListTransactionHistoryRequest.SerializeToString,
+            semel_dot_coordinator_dot_v1_dot_history__pb2.ListTransactionHistoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListAudit(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/semel.coordinator.v1.CoordinatorService/ListAudit',
+            semel_dot_coordinator_dot_v1_dot_history__pb2.ListAuditRequest.SerializeToString,
+            semel_dot_coordinator_dot_v1_dot_history__pb2.ListAuditResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def NoteAudit(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/semel.coordinator.v1.CoordinatorService/NoteAudit',
+            semel_dot_coordinator_dot_v1_dot_history__pb2.NoteAuditRequest.SerializeToString,
+            semel_dot_coordinator_dot_v1_dot_history__pb2.NoteAuditResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -5,6 +5,7 @@ The coordinator's first part: transactions."""
 
 from collections import abc as _abc
 from grpc import aio as _aio
+from semel.coordinator.v1 import history_pb2 as _history_pb2
 from semel.coordinator.v1 import moves_pb2 as _moves_pb2
 from semel.coordinator.v1 import outcomes_pb2 as _outcomes_pb2
 from semel.coordinator.v1 import transactions_pb2 as _transactions_pb2
@@ -69,6 +70,14 @@ class CoordinatorServiceStub:
     """Describes transactional ids and the transactions of each that are not complete."""
     ListTransactions: _grpc.UnaryUnaryMultiCallable[_transactions_pb2.ListTransactionsRequest, _transactions_pb2.ListTransactionsResponse]
     """Lists the transactional ids of the transaction-log partitions that this instance owns."""
+    ListTransactionHistory: _grpc.UnaryUnaryMultiCallable[_history_pb2.ListTransactionHistoryRequest, _history_pb2.ListTransactionHistoryResponse]
+    """Lists transactions that have ended, as long as this coordinator keeps them, the last one first."""
+    ListAudit: _grpc.UnaryUnaryMultiCallable[_history_pb2.ListAuditRequest, _history_pb2.ListAuditResponse]
+    """Lists the requests by which operators changed something, as long as this coordinator keeps them,
+    the last one first. Each stands at the coordinator that was asked.
+    """
+    NoteAudit: _grpc.UnaryUnaryMultiCallable[_history_pb2.NoteAuditRequest, _history_pb2.NoteAuditResponse]
+    """Notes a request that an operator has sent to another service. Asked by that service."""
     AbortTransaction: _grpc.UnaryUnaryMultiCallable[_outcomes_pb2.AbortTransactionRequest, _outcomes_pb2.AbortTransactionResponse]
     """Ends a transaction in its producer's place."""
     FenceProducer: _grpc.UnaryUnaryMultiCallable[_outcomes_pb2.FenceProducerRequest, _outcomes_pb2.FenceProducerResponse]
@@ -119,6 +128,14 @@ class CoordinatorServiceAsyncStub(CoordinatorServiceStub):
     """Describes transactional ids and the transactions of each that are not complete."""
     ListTransactions: _aio.UnaryUnaryMultiCallable[_transactions_pb2.ListTransactionsRequest, _transactions_pb2.ListTransactionsResponse]  # type: ignore[assignment]
     """Lists the transactional ids of the transaction-log partitions that this instance owns."""
+    ListTransactionHistory: _aio.UnaryUnaryMultiCallable[_history_pb2.ListTransactionHistoryRequest, _history_pb2.ListTransactionHistoryResponse]  # type: ignore[assignment]
+    """Lists transactions that have ended, as long as this coordinator keeps them, the last one first."""
+    ListAudit: _aio.UnaryUnaryMultiCallable[_history_pb2.ListAuditRequest, _history_pb2.ListAuditResponse]  # type: ignore[assignment]
+    """Lists the requests by which operators changed something, as long as this coordinator keeps them,
+    the last one first. Each stands at the coordinator that was asked.
+    """
+    NoteAudit: _aio.UnaryUnaryMultiCallable[_history_pb2.NoteAuditRequest, _history_pb2.NoteAuditResponse]  # type: ignore[assignment]
+    """Notes a request that an operator has sent to another service. Asked by that service."""
     AbortTransaction: _aio.UnaryUnaryMultiCallable[_outcomes_pb2.AbortTransactionRequest, _outcomes_pb2.AbortTransactionResponse]  # type: ignore[assignment]
     """Ends a transaction in its producer's place."""
     FenceProducer: _aio.UnaryUnaryMultiCallable[_outcomes_pb2.FenceProducerRequest, _outcomes_pb2.FenceProducerResponse]  # type: ignore[assignment]
@@ -244,6 +261,32 @@ class CoordinatorServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_transactions_pb2.ListTransactionsResponse, _abc.Awaitable[_transactions_pb2.ListTransactionsResponse]]:
         """Lists the transactional ids of the transaction-log partitions that this instance owns."""
+
+    @_abc_1.abstractmethod
+    def ListTransactionHistory(
+        self,
+        request: _history_pb2.ListTransactionHistoryRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_history_pb2.ListTransactionHistoryResponse, _abc.Awaitable[_history_pb2.ListTransactionHistoryResponse]]:
+        """Lists transactions that have ended, as long as this coordinator keeps them, the last one first."""
+
+    @_abc_1.abstractmethod
+    def ListAudit(
+        self,
+        request: _history_pb2.ListAuditRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_history_pb2.ListAuditResponse, _abc.Awaitable[_history_pb2.ListAuditResponse]]:
+        """Lists the requests by which operators changed something, as long as this coordinator keeps them,
+        the last one first. Each stands at the coordinator that was asked.
+        """
+
+    @_abc_1.abstractmethod
+    def NoteAudit(
+        self,
+        request: _history_pb2.NoteAuditRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_history_pb2.NoteAuditResponse, _abc.Awaitable[_history_pb2.NoteAuditResponse]]:
+        """Notes a request that an operator has sent to another service. Asked by that service."""
 
     @_abc_1.abstractmethod
     def AbortTransaction(

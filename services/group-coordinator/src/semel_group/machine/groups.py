@@ -44,8 +44,13 @@ class Groups:
     # -- answers to operators --------------------------------------------------------------------
 
     def list_candidates(self) -> Result[Sequence[str], Record]:
-        """Return the groups to be given to ``list_groups``, in pieces, in no order."""
-        return Result(list(self._known()))
+        """Return the groups to be given to ``list_groups``, in pieces, in no order.
+
+        A group that is gone may be among them: ``list_groups`` leaves it out.
+        """
+        members = self._membership.groups
+        others = self._offsets.known_group_ids()
+        return Result([*members, *(each for each in others if each not in members)])
 
     def list_groups(self, group_ids: Iterable[str]) -> Result[tuple[GroupListing, ...], Record]:
         """List the groups that are there and served here, in the order given."""

@@ -15,6 +15,12 @@ from semel_group.rpc.txn_offset_commit import TxnOffsetCommitter
 from semel_group.rpc.write_txn_markers import MarkerWriter
 from semel_runtime.server.calls import Handlers
 
+AUDITED = {
+    method.path: method.name
+    for method in (methods.COMMIT_OFFSETS, methods.DELETE_OFFSETS, methods.DELETE_GROUPS)
+}
+"""The names of the audited RPCs, by path. Of commits, only those of an operator are noted."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupService:
@@ -38,8 +44,8 @@ class GroupService:
         handlers.add(methods.FETCH_OFFSETS, self.fetcher.fetch_offsets)
         handlers.add(methods.TXN_OFFSET_COMMIT, self.txn_committer.txn_offset_commit)
         handlers.add(methods.GROUP_WRITE_TXN_MARKERS, self.marker_writer.write_txn_markers)
-        handlers.add(methods.LIST_GROUPS, self.lister.list_groups)
-        handlers.add(methods.DESCRIBE_GROUPS, self.describer.describe_groups)
+        handlers.add(methods.LIST_GROUPS, self.lister.list_groups, is_list=True)
+        handlers.add(methods.DESCRIBE_GROUPS, self.describer.describe_groups, is_list=True)
         handlers.add(methods.DELETE_OFFSETS, self.offset_deleter.delete_offsets)
         handlers.add(methods.DELETE_GROUPS, self.group_deleter.delete_groups)
         handlers.add(methods.HAND_OVER_GROUPS, self.giver.hand_over_groups)

@@ -1,6 +1,5 @@
 """ListGroups: a page of the groups that are in some states."""
 
-import asyncio
 from functools import partial
 from itertools import islice
 
@@ -11,11 +10,12 @@ from semel_group.machine.values import GroupListing, GroupState
 from semel_runtime.runner import Runner
 from semel_runtime.server.calls import Call
 from semel_runtime.server.form_checks import require_count, require_known
+from semel_runtime.server.limits.list_turns import pause
 from semel_runtime.server.pages import Page, PageTokens, names_after
 
 _TOKENS = PageTokens("ListGroups")
-_LIST_PIECE = 500
-"""Groups that are looked at before others have their turn."""
+_LIST_PIECE = 200
+"""Groups that a list looks at before other calls go on: two milliseconds."""
 
 
 class GroupLister:
@@ -44,7 +44,7 @@ class GroupLister:
                         return response
                     response.groups.append(entry)
                 looked_at = listing.group_id
-            await asyncio.sleep(0)
+            await pause()
         return response
 
 

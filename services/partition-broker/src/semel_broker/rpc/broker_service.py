@@ -14,6 +14,9 @@ from semel_broker.rpc.write_txn_markers import MarkerWriter
 from semel_common.wire import methods
 from semel_runtime.server.calls import Handlers
 
+AUDITED = {methods.DELETE_RECORDS.path: methods.DELETE_RECORDS.name}
+"""The names of the audited RPCs, by path."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerService:

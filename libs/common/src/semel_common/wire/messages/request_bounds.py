@@ -59,6 +59,10 @@ ASKED_PARTITIONS_MAX = 10_000
 DESCRIBED_PARTITIONS_MAX = 100
 """Each with up to 1,000 producers in the answer."""
 SUBSCRIPTION_MAX = 1_000
+AUDIT_ACTIONS_MAX = 100
+"""Names of RPCs in one request for the audit."""
+AUDIT_WHAT_MAX = 1_001
+"""Characters of a request in an entry of the audit."""
 GROUPS_MAX = 10_000
 OFFSETS_MAX = 100_000
 """Partitions in one request to a group coordinator."""
@@ -105,10 +109,30 @@ _TRANSACTIONS = {
     "DescribeTransactionsRequest.transactional_ids": _text(
         NAME_LENGTH_MAX, TRANSACTIONS_DESCRIBED_MAX
     ),
+    "ListTransactionsRequest.behind": _PAGE_TOKEN,
     "ListTransactionsRequest.page_token": _PAGE_TOKEN,
     "ListTransactionsRequest.states": Bound(STATES_MAX),
     "ListTransactionsRequest.producer_ids": Bound(PRODUCER_IDS_MAX),
     "ListTransactionsRequest.transactional_id_pattern": _text(PATTERN_LENGTH_MAX),
+    "ListTransactionHistoryRequest.abort_reasons": Bound(STATES_MAX),
+    "ListTransactionHistoryRequest.transactional_id": _NAME,
+    "ListTransactionHistoryRequest.transactional_id_prefix": _NAME,
+    "ListTransactionHistoryRequest.topic_id": _ID,
+    "ListTransactionHistoryRequest.group_id": _NAME,
+    "ListTransactionHistoryRequest.behind": _PAGE_TOKEN,
+    "ListTransactionHistoryRequest.page_token": _PAGE_TOKEN,
+    "ListAuditRequest.actions": _text(NAME_LENGTH_MAX, AUDIT_ACTIONS_MAX),
+    "ListAuditRequest.principal": _NAME,
+    "ListAuditRequest.address": _NAME,
+    "ListAuditRequest.behind": _PAGE_TOKEN,
+    "ListAuditRequest.page_token": _PAGE_TOKEN,
+    "NoteAuditRequest.action": _NAME,
+    "NoteAuditRequest.what": _text(AUDIT_WHAT_MAX),
+    "NoteAuditRequest.principal": _text(AUDIT_WHAT_MAX),
+    "NoteAuditRequest.address": _NAME,
+    "NoteAuditRequest.operator": _text(AUDIT_WHAT_MAX),
+    "NoteAuditRequest.reason": _text(AUDIT_WHAT_MAX),
+    "NoteAuditRequest.end": _NAME,
     "GetTransactionOutcomeRequest.transactional_id": _NAME,
     "AbortTransactionRequest.transactional_id": _NAME,
     "Operator.name": _text(OPERATOR_LENGTH_MAX),

@@ -46,7 +46,17 @@ def host_of_peer(peer: str) -> str:
     family, _, rest = peer.partition(":")
     if family not in ("ipv4", "ipv6"):
         return family
-    return host_of_address(unquote(rest.rpartition(":")[0]).strip("[]"))
+    return host_of_address(_address_in(rest))
+
+
+def address_of_peer(peer: str) -> str:
+    """Return the address itself, for people; of a socket on this machine, what it is."""
+    family, _, rest = peer.partition(":")
+    return _address_in(rest) if family in ("ipv4", "ipv6") else family
+
+
+def _address_in(rest: str) -> str:
+    return unquote(rest.rpartition(":")[0]).strip("[]")
 
 
 @lru_cache(maxsize=4_096)

@@ -43,6 +43,8 @@ class ServerLimits:
     HTTP/2; a ticket is good for as long."""
     grpc_connections_max: int = 4_000
     """gRPC connections of one listener; one more is closed by gRPC at once."""
+    grpc_connections_per_address_max: int = 2_000
+    """gRPC connections of one address to all listeners; more are ended within a second."""
     concurrent_calls_max: int = 8_000
     """Open gRPC calls of one listener, streams included, and as many that gRPC has received and
     the server has not begun, some 16 KiB each; gRPC itself refuses one more."""

@@ -82,6 +82,8 @@ class TransactionsRecord(_message.Message):
     TAKEN_OVER_FIELD_NUMBER: _builtins.int
     SERVED_FIELD_NUMBER: _builtins.int
     FORGOTTEN_FIELD_NUMBER: _builtins.int
+    ENDED_FIELD_NUMBER: _builtins.int
+    AUDIT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def coordinator_epoch(self) -> Global___CoordinatorEpochRecord: ...
     @_builtins.property
@@ -110,6 +112,16 @@ class TransactionsRecord(_message.Message):
     def served(self) -> _moves_pb2.TransactionLogServedRecord: ...
     @_builtins.property
     def forgotten(self) -> _moves_pb2.TransactionLogForgottenRecord: ...
+    @_builtins.property
+    def ended(self) -> Global___EndedTransactionsRecord:
+        """In snapshots, beside a coordinator_epoch that changes nothing: an older release takes that for the
+        whole record, and can go on with the journal.
+        """
+
+    @_builtins.property
+    def audit(self) -> Global___AuditRecord:
+        """Beside a coordinator_epoch of partition -1, which there is not; for the same reason."""
+
     def __init__(
         self,
         *,
@@ -127,10 +139,12 @@ class TransactionsRecord(_message.Message):
         taken_over: _moves_pb2.TransactionLogTakenOverRecord | None = ...,
         served: _moves_pb2.TransactionLogServedRecord | None = ...,
         forgotten: _moves_pb2.TransactionLogForgottenRecord | None = ...,
+        ended: Global___EndedTransactionsRecord | None = ...,
+        audit: Global___AuditRecord | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["coordinator_epoch", b"coordinator_epoch", "decided_transaction", b"decided_transaction", "forgotten", b"forgotten", "handed_over", b"handed_over", "joint", b"joint", "participants_added", b"participants_added", "prepared_transaction", b"prepared_transaction", "producer", b"producer", "producer_ids_given", b"producer_ids_given", "record", b"record", "served", b"served", "taken_over", b"taken_over", "transaction_completed", b"transaction_completed", "transactional_id", b"transactional_id", "transactional_id_expired", b"transactional_id_expired"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["audit", b"audit", "coordinator_epoch", b"coordinator_epoch", "decided_transaction", b"decided_transaction", "ended", b"ended", "forgotten", b"forgotten", "handed_over", b"handed_over", "joint", b"joint", "participants_added", b"participants_added", "prepared_transaction", b"prepared_transaction", "producer", b"producer", "producer_ids_given", b"producer_ids_given", "record", b"record", "served", b"served", "taken_over", b"taken_over", "transaction_completed", b"transaction_completed", "transactional_id", b"transactional_id", "transactional_id_expired", b"transactional_id_expired"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["coordinator_epoch", b"coordinator_epoch", "decided_transaction", b"decided_transaction", "forgotten", b"forgotten", "handed_over", b"handed_over", "joint", b"joint", "participants_added", b"participants_added", "prepared_transaction", b"prepared_transaction", "producer", b"producer", "producer_ids_given", b"producer_ids_given", "record", b"record", "served", b"served", "taken_over", b"taken_over", "transaction_completed", b"transaction_completed", "transactional_id", b"transactional_id", "transactional_id_expired", b"transactional_id_expired"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["audit", b"audit", "coordinator_epoch", b"coordinator_epoch", "decided_transaction", b"decided_transaction", "ended", b"ended", "forgotten", b"forgotten", "handed_over", b"handed_over", "joint", b"joint", "participants_added", b"participants_added", "prepared_transaction", b"prepared_transaction", "producer", b"producer", "producer_ids_given", b"producer_ids_given", "record", b"record", "served", b"served", "taken_over", b"taken_over", "transaction_completed", b"transaction_completed", "transactional_id", b"transactional_id", "transactional_id_expired", b"transactional_id_expired"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_record: _TypeAlias = _typing.Literal["coordinator_epoch", "producer_ids_given", "transactional_id", "producer", "participants_added", "decided_transaction", "transaction_completed", "prepared_transaction", "transactional_id_expired", "joint", "handed_over", "taken_over", "served", "forgotten"]  # noqa: Y015
     _WhichOneofArgType_record: _TypeAlias = _typing.Literal["record", b"record"]  # noqa: Y015
@@ -206,6 +220,8 @@ class TransactionalIdRecord(_message.Message):
     INIT_EPOCH_FIELD_NUMBER: _builtins.int
     SUPERSEDED_FIELD_NUMBER: _builtins.int
     PRINCIPAL_FIELD_NUMBER: _builtins.int
+    CLIENT_ADDRESS_FIELD_NUMBER: _builtins.int
+    CLIENT_PRINCIPAL_FIELD_NUMBER: _builtins.int
     transactional_id: _builtins.str
     producer_id: _builtins.int
     timeout_ms: _builtins.int
@@ -216,6 +232,9 @@ class TransactionalIdRecord(_message.Message):
     init_epoch: _builtins.int
     principal: _builtins.str
     """Who made the id. Empty, of an earlier release: it is counted for no principal."""
+    client_address: _builtins.str
+    """From where the producer object in charge has called, and as whom. Empty: not known."""
+    client_principal: _builtins.str
     @_builtins.property
     def superseded(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Instances that were in charge before; the latest first."""
@@ -231,10 +250,12 @@ class TransactionalIdRecord(_message.Message):
         init_epoch: _builtins.int = ...,
         superseded: _abc.Iterable[_builtins.str] | None = ...,
         principal: _builtins.str = ...,
+        client_address: _builtins.str = ...,
+        client_principal: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["init_epoch", b"init_epoch", "init_number", b"init_number", "instance_id", b"instance_id", "principal", b"principal", "producer_id", b"producer_id", "superseded", b"superseded", "timeout_ms", b"timeout_ms", "transactional_id", b"transactional_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["client_address", b"client_address", "client_principal", b"client_principal", "init_epoch", b"init_epoch", "init_number", b"init_number", "instance_id", b"instance_id", "principal", b"principal", "producer_id", b"producer_id", "superseded", b"superseded", "timeout_ms", b"timeout_ms", "transactional_id", b"transactional_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -352,6 +373,11 @@ class DecidedTransactionRecord(_message.Message):
     ABORTING_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
     TRACEPARENT_FIELD_NUMBER: _builtins.int
+    DECIDED_MS_FIELD_NUMBER: _builtins.int
+    PREPARED_MS_FIELD_NUMBER: _builtins.int
+    OPERATOR_FIELD_NUMBER: _builtins.int
+    CLIENT_FIELD_NUMBER: _builtins.int
+    TXN_VERSION_FIELD_NUMBER: _builtins.int
     producer_id: _builtins.int
     producer_epoch: _builtins.int
     outcome: Global___Outcome.ValueType
@@ -359,12 +385,25 @@ class DecidedTransactionRecord(_message.Message):
     reason: Global___AbortReason.ValueType
     """Why it was aborted."""
     traceparent: _builtins.str
+    decided_ms: _builtins.int
+    """When it was decided, and prepared; 0: not known, and not prepared."""
+    prepared_ms: _builtins.int
+    txn_version: _builtins.int
+    """Of a writer of a joint transaction, in snapshots: the version. Absent: no joint transaction."""
     @_builtins.property
     def committing(self) -> Global___ParticipantList:
         """Those that get a COMMIT marker, and those that get an ABORT marker."""
 
     @_builtins.property
     def aborting(self) -> Global___ParticipantList: ...
+    @_builtins.property
+    def operator(self) -> Global___OperatorRecord:
+        """The person who decided it in its producer's place."""
+
+    @_builtins.property
+    def client(self) -> Global___ClientRecord:
+        """The client that wrote it, in snapshots, once its transactional id has another one."""
+
     def __init__(
         self,
         *,
@@ -376,14 +415,79 @@ class DecidedTransactionRecord(_message.Message):
         aborting: Global___ParticipantList | None = ...,
         reason: Global___AbortReason.ValueType = ...,
         traceparent: _builtins.str = ...,
+        decided_ms: _builtins.int = ...,
+        prepared_ms: _builtins.int = ...,
+        operator: Global___OperatorRecord | None = ...,
+        client: Global___ClientRecord | None = ...,
+        txn_version: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["aborting", b"aborting", "committing", b"committing"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_txn_version", b"_txn_version", "aborting", b"aborting", "client", b"client", "committing", b"committing", "operator", b"operator", "txn_version", b"txn_version"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["aborting", b"aborting", "committing", b"committing", "outcome", b"outcome", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "reason", b"reason", "start_ms", b"start_ms", "traceparent", b"traceparent"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_txn_version", b"_txn_version", "aborting", b"aborting", "client", b"client", "committing", b"committing", "decided_ms", b"decided_ms", "operator", b"operator", "outcome", b"outcome", "prepared_ms", b"prepared_ms", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "reason", b"reason", "start_ms", b"start_ms", "traceparent", b"traceparent", "txn_version", b"txn_version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__txn_version: _TypeAlias = _typing.Literal["txn_version"]  # noqa: Y015
+    _WhichOneofArgType__txn_version: _TypeAlias = _typing.Literal["_txn_version", b"_txn_version"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__txn_version) -> _WhichOneofReturnType__txn_version | None: ...
+
+Global___DecidedTransactionRecord: _TypeAlias = DecidedTransactionRecord  # noqa: Y015
+
+@_typing.final
+class OperatorRecord(_message.Message):
+    """OperatorRecord is a person who acted, in words of their own, and as the cluster knows them."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    WORDS_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
+    ADDRESS_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    words: _builtins.str
+    principal: _builtins.str
+    address: _builtins.str
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        words: _builtins.str = ...,
+        principal: _builtins.str = ...,
+        address: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "name", b"name", "principal", b"principal", "words", b"words"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___DecidedTransactionRecord: _TypeAlias = DecidedTransactionRecord  # noqa: Y015
+Global___OperatorRecord: _TypeAlias = OperatorRecord  # noqa: Y015
+
+@_typing.final
+class ClientRecord(_message.Message):
+    """ClientRecord is a program that wrote a transaction."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    ADDRESS_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Of its producer object; of a joint transaction: the writer."""
+    address: _builtins.str
+    principal: _builtins.str
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        address: _builtins.str = ...,
+        principal: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["address", b"address", "name", b"name", "principal", b"principal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ClientRecord: _TypeAlias = ClientRecord  # noqa: Y015
 
 @_typing.final
 class PreparedTransactionRecord(_message.Message):
@@ -398,6 +502,7 @@ class PreparedTransactionRecord(_message.Message):
     COMMITTING_FIELD_NUMBER: _builtins.int
     ABORTING_FIELD_NUMBER: _builtins.int
     TRACEPARENT_FIELD_NUMBER: _builtins.int
+    CLIENT_FIELD_NUMBER: _builtins.int
     producer_id: _builtins.int
     producer_epoch: _builtins.int
     start_ms: _builtins.int
@@ -409,6 +514,10 @@ class PreparedTransactionRecord(_message.Message):
 
     @_builtins.property
     def aborting(self) -> Global___ParticipantList: ...
+    @_builtins.property
+    def client(self) -> Global___ClientRecord:
+        """As of DecidedTransactionRecord."""
+
     def __init__(
         self,
         *,
@@ -419,10 +528,11 @@ class PreparedTransactionRecord(_message.Message):
         committing: Global___ParticipantList | None = ...,
         aborting: Global___ParticipantList | None = ...,
         traceparent: _builtins.str = ...,
+        client: Global___ClientRecord | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["aborting", b"aborting", "committing", b"committing"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["aborting", b"aborting", "client", b"client", "committing", b"committing"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["aborting", b"aborting", "committing", b"committing", "prepared_ms", b"prepared_ms", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "start_ms", b"start_ms", "traceparent", b"traceparent"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["aborting", b"aborting", "client", b"client", "committing", b"committing", "prepared_ms", b"prepared_ms", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "start_ms", b"start_ms", "traceparent", b"traceparent"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -437,23 +547,143 @@ class TransactionCompletedRecord(_message.Message):
     PRODUCER_ID_FIELD_NUMBER: _builtins.int
     PRODUCER_EPOCH_FIELD_NUMBER: _builtins.int
     OUTCOME_FIELD_NUMBER: _builtins.int
+    COMPLETED_MS_FIELD_NUMBER: _builtins.int
+    ACKNOWLEDGED_BEFORE_MS_FIELD_NUMBER: _builtins.int
     producer_id: _builtins.int
     producer_epoch: _builtins.int
     outcome: Global___Outcome.ValueType
+    completed_ms: _builtins.int
+    """When the last marker was acknowledged; 0: not known."""
+    @_builtins.property
+    def acknowledged_before_ms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Of each participant, in their order, how long before that its own marker was acknowledged, in
+        milliseconds. None: that of all at once.
+        """
+
     def __init__(
         self,
         *,
         producer_id: _builtins.int = ...,
         producer_epoch: _builtins.int = ...,
         outcome: Global___Outcome.ValueType = ...,
+        completed_ms: _builtins.int = ...,
+        acknowledged_before_ms: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["outcome", b"outcome", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acknowledged_before_ms", b"acknowledged_before_ms", "completed_ms", b"completed_ms", "outcome", b"outcome", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___TransactionCompletedRecord: _TypeAlias = TransactionCompletedRecord  # noqa: Y015
+
+@_typing.final
+class EndedTransactionsRecord(_message.Message):
+    """EndedTransactionsRecord is a part of the history of a transaction-log partition: transactions that
+    are complete, in the order in which they were completed.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COMMITTED_FIELD_NUMBER: _builtins.int
+    FIRST_NUMBER_FIELD_NUMBER: _builtins.int
+    PACKED_FIELD_NUMBER: _builtins.int
+    committed: _builtins.bool
+    """Those that are committed, or those that are aborted."""
+    first_number: _builtins.int
+    """The number of the first one here among all of its kind."""
+    @_builtins.property
+    def packed(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """Each is a MessagePack array with the fields of EndedTransaction, in their order. Later releases
+        add fields at its end.
+        """
+
+    def __init__(
+        self,
+        *,
+        committed: _builtins.bool = ...,
+        first_number: _builtins.int = ...,
+        packed: _abc.Iterable[_builtins.bytes] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["committed", b"committed", "first_number", b"first_number", "packed", b"packed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EndedTransactionsRecord: _TypeAlias = EndedTransactionsRecord  # noqa: Y015
+
+@_typing.final
+class AuditRecord(_message.Message):
+    """AuditRecord has requests of operators, as they are now."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ENTRIES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def entries(self) -> _containers.RepeatedCompositeFieldContainer[Global___AuditEntryRecord]: ...
+    def __init__(
+        self,
+        *,
+        entries: _abc.Iterable[Global___AuditEntryRecord] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entries", b"entries"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AuditRecord: _TypeAlias = AuditRecord  # noqa: Y015
+
+@_typing.final
+class AuditEntryRecord(_message.Message):
+    """AuditEntryRecord is one request of an operator."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NUMBER_FIELD_NUMBER: _builtins.int
+    TIME_MS_FIELD_NUMBER: _builtins.int
+    ACTION_FIELD_NUMBER: _builtins.int
+    WHAT_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
+    ADDRESS_FIELD_NUMBER: _builtins.int
+    OPERATOR_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
+    number: _builtins.int
+    """Counts the entries of the instance."""
+    time_ms: _builtins.int
+    action: _builtins.str
+    """The name of the RPC, and the request as text, its beginning."""
+    what: _builtins.str
+    principal: _builtins.str
+    """Who asked, as the cluster knows the caller, and from where."""
+    address: _builtins.str
+    operator: _builtins.str
+    """The same in words of their own, and why."""
+    reason: _builtins.str
+    end: _builtins.str
+    """DONE, or the code of the error. Empty: it has not ended, as far as this record knows."""
+    def __init__(
+        self,
+        *,
+        number: _builtins.int = ...,
+        time_ms: _builtins.int = ...,
+        action: _builtins.str = ...,
+        what: _builtins.str = ...,
+        principal: _builtins.str = ...,
+        address: _builtins.str = ...,
+        operator: _builtins.str = ...,
+        reason: _builtins.str = ...,
+        end: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "address", b"address", "end", b"end", "number", b"number", "operator", b"operator", "principal", b"principal", "reason", b"reason", "time_ms", b"time_ms", "what", b"what"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AuditEntryRecord: _TypeAlias = AuditEntryRecord  # noqa: Y015
 
 @_typing.final
 class TransactionalIdExpiredRecord(_message.Message):

@@ -6,7 +6,8 @@ is refused from then on, as those of other instances are.
 
 The controller believes an instance only if it proves that this volume knows it: its journal has the
 claim that is stored here, whose random token no caller can learn. So a made-up message of an
-unknown caller stops nothing.
+unknown caller stops nothing. An instance that is unknown here, and knows more, is not registered: a
+volume from before its first registration is an older copy, too.
 
 Until the instances that it knows have registered again, a controller that has just started may work
 on such a volume. So it gives out nothing and changes nothing before that. It waits for the first
@@ -73,20 +74,24 @@ class OwnVolume:
     def check(self, registration: Registration) -> None:
         """Compare what an instance of this cluster knows; stop the controller if it knows more.
 
-        Raises CoordinatorNotAvailableError then: the instance waits for the right volume.
+        Raises CoordinatorNotAvailableError then: the instance waits for the right volume. Raises
+        StaleClaimEpochError for an instance without a proof: it ends, and its volume is no worse.
         """
         known = registration.controller
-        if known is None or not self._proves_itself(registration):
+        if known is None:
             return
         mark = self.mark()
         lacking = missing(self._identity.history, known, end_offset=mark.end_offset)
         if lacking:
-            self._why = (
+            why = (
                 f"{registration.key} knows more of the journal of coordinator-0 than its volume"
                 f" has: {lacking}. The volume of coordinator-0 was restored from an old backup, or"
-                f" is a copy; stop it and see `semel recover`. (If the whole cluster was restored,"
-                f" the volume of {registration.key} was left out.)"
+                f" is a copy; stop it and see `semel recover`. If the whole cluster was restored,"
+                f" the volume of {registration.key} was left out"
             )
+            if not self._proves_itself(registration):
+                raise StaleClaimEpochError(why)
+            self._why = why
             self._refused.set()
         if self._refused.is_set():
             raise CoordinatorNotAvailableError(self._why)

@@ -63,7 +63,7 @@ class ClusterQuestions:
         handlers.add(methods.FIND_COORDINATOR, CoordinatorFinder(reader).find_coordinator)
         handlers.add(methods.DESCRIBE_CLUSTER, describer.describe_cluster)
         handlers.add(methods.DESCRIBE_CONFIGS, ConfigDescriber(reader).describe_configs)
-        handlers.add(methods.DESCRIBE_ACLS, AclDescriber(reader).describe_acls)
+        handlers.add(methods.DESCRIBE_ACLS, AclDescriber(reader).describe_acls, is_list=True)
         handlers.add(methods.DESCRIBE_CLIENT_QUOTAS, QuotaDescriber(reader).describe_client_quotas)
 
 

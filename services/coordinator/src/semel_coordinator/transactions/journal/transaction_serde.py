@@ -8,11 +8,14 @@ from collections.abc import Iterable
 
 from semel.coordinator.journal.v1 import transactions_pb2 as journal
 from semel_common.ids import GroupId, Participant, TopicPartition
+from semel_coordinator.transactions.journal import history_serde as history
 from semel_coordinator.transactions.journal import joint_serde as joint
 from semel_coordinator.transactions.machine import (
     AbortReason,
+    Client,
     CoordinatorEpoch,
     DecidedTransaction,
+    EndedTransactionsKept,
     JointEndsKept,
     JointId,
     JointIdExpired,
@@ -20,6 +23,7 @@ from semel_coordinator.transactions.machine import (
     JointPoolGrown,
     JointPoolShrunk,
     JointWritersJoined,
+    Operator,
     ParticipantsAdded,
     PreparedTransaction,
     Producer,
@@ -35,6 +39,7 @@ from semel_coordinator.transactions.machine import (
     TransactionState,
     in_order,
 )
+from semel_coordinator.transactions.machine.history.audit_trail import AuditNoted
 from semel_coordinator.transactions.machine.state.entities import CompletedEpoch
 from semel_runtime.journal.plain_records import PlainRecords
 from semel_runtime.machine import UnknownRecordError
@@ -95,6 +100,11 @@ def write(record: TransactionsRecord, out: journal.TransactionsRecord) -> None:
             completed.producer_id = record.producer_id
             completed.producer_epoch = record.producer_epoch
             completed.outcome = _OUTCOME[record.state]
+            completed.completed_ms = record.completed_ms
+            if record.acknowledged_before_ms:
+                completed.acknowledged_before_ms.extend(record.acknowledged_before_ms)
+        case EndedTransactionsKept() | AuditNoted():
+            history.write(record, out)
         case (
             JointId()
             | JointEndsKept()
@@ -126,11 +136,13 @@ def read(message: journal.TransactionsRecord) -> TransactionsRecord:
                 producer_id=completed.producer_id,
                 producer_epoch=completed.producer_epoch,
                 state=_COMPLETE_STATE[completed.outcome],
+                completed_ms=completed.completed_ms,
+                acknowledged_before_ms=tuple(completed.acknowledged_before_ms),
             )
         case "joint":
             return joint.read(message.joint)
         case kind:
-            record = _PLAIN.read(kind, message)
+            record = history.read(message) or _PLAIN.read(kind, message)
     if record is None:
         raise UnknownRecordError("a record of a kind that this release does not know")
     return record
@@ -202,6 +214,17 @@ def _write_decided(record: DecidedTransaction, out: journal.DecidedTransactionRe
     _write_participants(record.aborting, out.aborting)
     out.reason = _REASON_TO_JOURNAL[record.reason]
     out.traceparent = record.traceparent
+    out.decided_ms = record.decided_ms
+    if record.prepared_ms:
+        out.prepared_ms = record.prepared_ms
+    if record.operator is not None:
+        name, words, principal, address = record.operator
+        out.operator.name, out.operator.words = name, words
+        out.operator.principal, out.operator.address = principal, address
+    if record.client is not None:
+        _write_client(record.client, out.client)
+    if record.txn_version is not None:
+        out.txn_version = record.txn_version
 
 
 def _read_decided(message: journal.DecidedTransactionRecord) -> DecidedTransaction:
@@ -214,6 +237,11 @@ def _read_decided(message: journal.DecidedTransactionRecord) -> DecidedTransacti
         aborting=in_order(_read_participants(message.aborting)),
         reason=_REASON_FROM_JOURNAL[message.reason],
         traceparent=message.traceparent,
+        decided_ms=message.decided_ms,
+        prepared_ms=message.prepared_ms,
+        operator=_read_operator(message.operator) if message.HasField("operator") else None,
+        client=_read_client(message.client) if message.HasField("client") else None,
+        txn_version=message.txn_version if message.HasField("txn_version") else None,
     )
 
 
@@ -225,6 +253,8 @@ def _write_prepared(record: PreparedTransaction, out: journal.PreparedTransactio
     _write_participants(record.committing, out.committing)
     _write_participants(record.aborting, out.aborting)
     out.traceparent = record.traceparent
+    if record.client is not None:
+        _write_client(record.client, out.client)
 
 
 def _read_prepared(message: journal.PreparedTransactionRecord) -> PreparedTransaction:
@@ -236,7 +266,20 @@ def _read_prepared(message: journal.PreparedTransactionRecord) -> PreparedTransa
         committing=in_order(_read_participants(message.committing)),
         aborting=in_order(_read_participants(message.aborting)),
         traceparent=message.traceparent,
+        client=_read_client(message.client) if message.HasField("client") else None,
     )
+
+
+def _write_client(client: Client, out: journal.ClientRecord) -> None:
+    out.name, out.address, out.principal = client
+
+
+def _read_client(message: journal.ClientRecord) -> Client:
+    return Client(message.name, message.address, message.principal)
+
+
+def _read_operator(message: journal.OperatorRecord) -> Operator:
+    return Operator(message.name, message.words, message.principal, message.address)
 
 
 def _write_participants(participants: Iterable[Participant], out: journal.ParticipantList) -> None:

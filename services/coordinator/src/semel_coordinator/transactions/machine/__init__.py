@@ -1,6 +1,14 @@
 """The pure half of the transaction coordinator: everything that decides, and nothing that waits."""
 
 from semel_coordinator.transactions.machine.expiry import FenceAnswer, FenceInquiry
+from semel_coordinator.transactions.machine.history.ended_transaction import (
+    EndedParticipant,
+    EndedTransaction,
+)
+from semel_coordinator.transactions.machine.history.history_queries import (
+    HistoryFilter,
+    HistoryPosition,
+)
 from semel_coordinator.transactions.machine.init_producer_id import InitProducerId
 from semel_coordinator.transactions.machine.inquiry import Inquiry, InquiryAnswer, InquiryOutcome
 from semel_coordinator.transactions.machine.joint.ending import EndJointTxn
@@ -23,16 +31,19 @@ from semel_coordinator.transactions.machine.joint.joint_entities import (
     JointWritersJoined,
     TimedOutVersion,
 )
+from semel_coordinator.transactions.machine.listings import (
+    ListFilter,
+    ListPosition,
+    TransactionListing,
+)
 from semel_coordinator.transactions.machine.outcome import (
     KnownOutcome,
     OutcomeAnswer,
     TransactionName,
 )
 from semel_coordinator.transactions.machine.queries import (
-    ListFilter,
     TransactionalIdDescription,
     TransactionDescription,
-    TransactionListing,
 )
 from semel_coordinator.transactions.machine.state.entities import (
     DecidedTransaction,
@@ -43,9 +54,11 @@ from semel_coordinator.transactions.machine.state.entities import (
     TransactionKey,
     in_order,
 )
-from semel_coordinator.transactions.machine.state.limits import TransactionLimits
+from semel_coordinator.transactions.machine.state.limits import HistoryLimits, TransactionLimits
+from semel_coordinator.transactions.machine.state.people import Client, Operator
 from semel_coordinator.transactions.machine.state.records import (
     CoordinatorEpoch,
+    EndedTransactionsKept,
     ParticipantsAdded,
     ProducerIdsGiven,
     TransactionalIdExpired,
@@ -68,11 +81,18 @@ __all__ = [
     "NO_VERSION",
     "AbortReason",
     "AbortedWriter",
+    "Client",
     "CoordinatorEpoch",
     "DecidedTransaction",
     "EndJointTxn",
+    "EndedParticipant",
+    "EndedTransaction",
+    "EndedTransactionsKept",
     "FenceAnswer",
     "FenceInquiry",
+    "HistoryFilter",
+    "HistoryLimits",
+    "HistoryPosition",
     "InitProducerId",
     "Inquiry",
     "InquiryAnswer",
@@ -93,7 +113,9 @@ __all__ = [
     "JointWritersJoined",
     "KnownOutcome",
     "ListFilter",
+    "ListPosition",
     "OngoingTransaction",
+    "Operator",
     "Outcome",
     "OutcomeAnswer",
     "ParticipantsAdded",

@@ -38,6 +38,7 @@ def committed(
         aborting=aborting,
         reason=None,
         traceparent=traceparent or ("" if ongoing is None else ongoing.traceparent),
+        decided_ms=now_ms,
     )
     return (decided, after)
 
@@ -65,5 +66,6 @@ def aborted(
         aborting=in_order((*registered, *named)),
         reason=reason,
         traceparent=traceparent or ("" if ongoing is None else ongoing.traceparent),
+        decided_ms=now_ms,
     )
     return (decided, after)

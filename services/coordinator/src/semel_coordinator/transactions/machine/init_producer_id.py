@@ -43,6 +43,8 @@ class InitProducerId(Struct, frozen=True, kw_only=True):
     """Leave what is prepared to the caller, in place of aborting it."""
     principal: str = ""
     """The caller: a new id counts for this principal."""
+    address: str = ""
+    """From where it calls; empty: not known."""
 
 
 def check_timeout(limits: TransactionLimits, timeout_ms: int) -> None:
@@ -136,4 +138,6 @@ def _in_charge(
         init_epoch=key.producer_epoch,
         superseded=superseded,
         principal=principal,
+        client_address=call.address,
+        client_principal=call.principal,
     )

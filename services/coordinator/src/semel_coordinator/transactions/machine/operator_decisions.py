@@ -7,9 +7,11 @@ A joint transaction ends as a whole: who aborts that of one writer aborts its ve
 fenced by operators, because runs fence one another, and no operator knows which is the next one.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from semel_common.errors import (
     InvalidProducerIdMappingError,
@@ -27,14 +29,18 @@ from semel_coordinator.transactions.machine.joint.decisions import (
 from semel_coordinator.transactions.machine.joint.joint_state import Joint
 from semel_coordinator.transactions.machine.ownership import Ownership
 from semel_coordinator.transactions.machine.state.entities import (
+    DecidedTransaction,
     Producer,
     TransactionalId,
     TransactionKey,
 )
+from semel_coordinator.transactions.machine.state.people import Operator
 from semel_coordinator.transactions.machine.state.records import TransactionsRecord
 from semel_coordinator.transactions.machine.state.transactions_state import TransactionsState
 from semel_coordinator.transactions.machine.state.transitions import AbortReason, Outcome
 from semel_runtime.machine import Result
+
+T = TypeVar("T")
 
 
 class OperatorAbort(Struct, frozen=True, kw_only=True):
@@ -68,7 +74,13 @@ class OperatorDecisions:
         self._find_producer = find_producer
 
     def abort_transaction(
-        self, transactional_id: str, key: TransactionKey, *, dry_run: bool, now_ms: int
+        self,
+        transactional_id: str,
+        key: TransactionKey,
+        *,
+        operator: Operator | None = None,
+        dry_run: bool,
+        now_ms: int,
     ) -> Result[OperatorAbort, TransactionsRecord]:
         """Abort a transaction in its producer's place. Idempotent."""
         joint = self._state.joints.by_id.get(transactional_id)
@@ -78,10 +90,16 @@ class OperatorDecisions:
         else:
             producer = self._find_producer(transactional_id, key.producer_id)
             decided = _abort_epoch(self._state, producer, key.producer_epoch, now_ms=now_ms)
-        return Result(decided.response) if dry_run else decided
+        return Result(decided.response) if dry_run else _by(operator, decided)
 
     def fence_producer(
-        self, transactional_id: str, instance_id: str, *, dry_run: bool, now_ms: int
+        self,
+        transactional_id: str,
+        instance_id: str,
+        *,
+        operator: Operator | None = None,
+        dry_run: bool,
+        now_ms: int,
     ) -> Result[OperatorFence, TransactionsRecord]:
         """Take a transactional id from its producer. Idempotent."""
         self._ownership.partition_for(transactional_id)
@@ -95,7 +113,24 @@ class OperatorDecisions:
         if known is None:
             raise TransactionalIdNotFoundError(f"no transactional id {transactional_id!r}")
         decided = _fence(self._state, known, instance_id, now_ms=now_ms)
-        return Result(decided.response) if dry_run else decided
+        return Result(decided.response) if dry_run else _by(operator, decided)
+
+
+def _by(
+    operator: Operator | None, decided: Result[T, TransactionsRecord]
+) -> Result[T, TransactionsRecord]:
+    """Note the operator in each decision."""
+    return Result(decided.response, signed(operator, decided.records))
+
+
+def signed(
+    operator: Operator | None, records: Iterable[TransactionsRecord]
+) -> tuple[TransactionsRecord, ...]:
+    """Return the records with the operator in each decision."""
+    return tuple(
+        replace(each, operator=operator) if isinstance(each, DecidedTransaction) else each
+        for each in records
+    )
 
 
 def _abort_epoch(

@@ -38,6 +38,7 @@ from semel_coordinator.transactions.machine.state.entities import (
     in_order,
 )
 from semel_coordinator.transactions.machine.state.limits import TransactionLimits
+from semel_coordinator.transactions.machine.state.people import Operator
 from semel_coordinator.transactions.machine.state.records import (
     TransactionCompleted,
     TransactionsRecord,
@@ -94,6 +95,7 @@ def complete(
     *,
     commit: bool,
     producer_epoch: int | None,
+    operator: Operator | None,
     traceparent: str,
     now_ms: int,
 ) -> Result[None, TransactionsRecord]:
@@ -112,6 +114,7 @@ def complete(
         producer,
         prepared,
         reason=None if commit else aborted_by,
+        operator=operator if producer_epoch is None else None,
         traceparent=traceparent,
         now_ms=now_ms,
     )
@@ -123,6 +126,7 @@ def completion_records(
     prepared: PreparedTransaction,
     *,
     reason: AbortReason | None,
+    operator: Operator | None = None,
     traceparent: str = "",
     now_ms: int,
 ) -> tuple[TransactionsRecord, ...]:
@@ -131,7 +135,7 @@ def completion_records(
     Never refused: its participants have had their room since it was prepared.
     """
     after = producer.with_completed(prepared.producer_epoch, reason, now_ms)
-    return (*_decision(prepared, reason, traceparent), after)
+    return (*_decision(prepared, reason, traceparent, now_ms, operator), after)
 
 
 def abort_all(
@@ -144,7 +148,7 @@ def abort_all(
     """
     records: list[TransactionsRecord] = []
     for prepared in state.prepared_of(producer.producer_id):
-        records += _decision(prepared, reason, "")
+        records += _decision(prepared, reason, "", now_ms)
         producer = producer.with_completed(prepared.producer_epoch, reason, now_ms)
     return producer, tuple(records)
 
@@ -229,7 +233,11 @@ def _not_prepared(producer: Producer, producer_epoch: int, *, commit: bool) -> S
 
 
 def _decision(
-    prepared: PreparedTransaction, reason: AbortReason | None, traceparent: str
+    prepared: PreparedTransaction,
+    reason: AbortReason | None,
+    traceparent: str,
+    now_ms: int,
+    operator: Operator | None = None,
 ) -> Iterable[TransactionsRecord]:
     commits = reason is None
     decided = DecidedTransaction(
@@ -241,6 +249,10 @@ def _decision(
         aborting=prepared.aborting if commits else prepared.participants,
         reason=reason,
         traceparent=traceparent or prepared.traceparent,
+        decided_ms=now_ms,
+        prepared_ms=prepared.prepared_ms,
+        operator=operator,
+        client=prepared.client,
     )
     yield decided
     if not decided.participant_count:
@@ -249,4 +261,5 @@ def _decision(
             producer_id=decided.producer_id,
             producer_epoch=decided.producer_epoch,
             state=COMPLETED[decided.state],
+            completed_ms=now_ms,
         )

@@ -33,6 +33,7 @@ from semel_coordinator.transactions.machine.end_txn import (
     row_of,
 )
 from semel_coordinator.transactions.machine.expiry import IdExpiry
+from semel_coordinator.transactions.machine.history.history_queries import HistoryQueries
 from semel_coordinator.transactions.machine.init_producer_id import (
     InitProducerId,
     check_timeout,
@@ -67,6 +68,7 @@ from semel_coordinator.transactions.machine.state.entities import (
     TransactionKey,
 )
 from semel_coordinator.transactions.machine.state.limits import TransactionLimits
+from semel_coordinator.transactions.machine.state.people import Operator
 from semel_coordinator.transactions.machine.state.records import (
     CoordinatorEpoch,
     TransactionsRecord,
@@ -86,12 +88,15 @@ class TransactionsMachine:
         self, *, instance_id: int, cluster: ClusterCopy, limits: TransactionLimits
     ) -> None:
         """Start with nothing. The copy says how many partitions and coordinators there are."""
+        self.instance_id = instance_id
         self._limits = limits
-        self._state = TransactionsState(cluster)
+        self._state = TransactionsState(cluster, limits.history, limits.audit_entries_max)
         self._ownership = Ownership(self._state, instance_id=instance_id, cluster=cluster)
         self.moves = TransactionLogMoves(self._state, instance_id=instance_id, cluster=cluster)
         self.markers = PendingMarkers(self._state, self._ownership)
         self.queries = TransactionQueries(self._state, self._ownership)
+        self.audit = self._state.audit
+        self.history = HistoryQueries(self._state, self._ownership, limits.history)
         self.expiry = IdExpiry(self._state, limits, self._ownership)
         self.operators = OperatorDecisions(self._state, self._ownership, self._producer)
         self.joint = JointTransactions(self._state, limits, self._ownership)
@@ -290,12 +295,14 @@ class TransactionsMachine:
         *,
         commit: bool,
         producer_epoch: int | None,
+        operator: Operator | None = None,
         traceparent: str = "",
         now_ms: int,
     ) -> Result[None, TransactionsRecord]:
         """Decide a prepared transaction; see prepared.py.
 
-        `producer_epoch`: the caller's own; None of a caller that is no producer of this id.
+        `producer_epoch`: the caller's own; None of a caller that is no producer of this id; of
+        that one, `operator` says who it is.
         Idempotent. Raises InvalidProducerIdMappingError, NotCoordinatorError, ProducerFencedError,
         and InvalidTxnStateError of a transaction that is not prepared, or ended otherwise.
         """
@@ -305,6 +312,7 @@ class TransactionsMachine:
             key,
             commit=commit,
             producer_epoch=producer_epoch,
+            operator=operator,
             traceparent=traceparent,
             now_ms=now_ms,
         )

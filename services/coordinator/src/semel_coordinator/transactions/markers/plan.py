@@ -72,6 +72,8 @@ class MarkerPlan:
         self._pauses = Pauses(options, jitter=jitter)
         self._lanes: dict[Target, Lane] = {}
         self._missing: dict[TransactionKey, dict[Participant, None]] = {}
+        self._earlier: dict[TransactionKey, dict[Participant, float]] = {}
+        """When participants have acknowledged, of transactions of which others had not then."""
         self._refusals: dict[Participant, int] = {}
         """How often in a row a participant has refused."""
         self._stopped: set[int] = set()
@@ -147,8 +149,15 @@ class MarkerPlan:
                 if refusing and participant in refusing:
                     self._hold(lane, participant, marker, now)
                 else:
-                    self._acknowledge(participant, marker.key, finished)
+                    self._acknowledge(participant, marker.key, finished, now)
         return finished
+
+    def earlier(self, key: TransactionKey) -> Mapping[Participant, float] | None:
+        """Return when the participants of a finished transaction acknowledged before the last one.
+
+        Only once. None: it had no other participant.
+        """
+        return self._earlier.pop(key, None) if self._earlier else None
 
     def undelivered(self, target: Target, now: float) -> None:
         """Note that the batch in flight got no answer: all of it is sent again, after a pause."""
@@ -186,6 +195,7 @@ class MarkerPlan:
         for key in list(self._missing):
             if transaction_log_partition_of(key.producer_id) == transaction_log_partition:
                 del self._missing[key]
+                self._earlier.pop(key, None)
 
     # -- helpers -------------------------------------------------------------------------------
 
@@ -243,7 +253,11 @@ class MarkerPlan:
         lane.held.hold(participant, marker, until=now + self._pauses.after(refusals))
 
     def _acknowledge(
-        self, participant: Participant, key: TransactionKey, finished: list[TransactionKey]
+        self,
+        participant: Participant,
+        key: TransactionKey,
+        finished: list[TransactionKey],
+        now: float,
     ) -> None:
         if self._refusals:
             self._refusals.pop(participant, None)
@@ -254,3 +268,5 @@ class MarkerPlan:
         if not missing:
             del self._missing[key]
             finished.append(key)
+        else:
+            self._earlier.setdefault(key, {})[participant] = now

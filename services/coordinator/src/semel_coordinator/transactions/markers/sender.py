@@ -25,7 +25,7 @@ from semel_common.errors import (
     TransactionCoordinatorFencedError,
     UnknownServerError,
 )
-from semel_common.ids import transaction_log_partition_of
+from semel_common.ids import Participant, transaction_log_partition_of
 from semel_common.wire.connection import Connector
 from semel_common.wire.methods import (
     BROKER_WRITE_TXN_MARKERS,
@@ -58,6 +58,7 @@ from semel_coordinator.transactions.markers.plan import LaneStanding, MarkerPlan
 from semel_coordinator.transactions.markers.routes import Routes
 from semel_coordinator.transactions.markers.spans import MarkerSpans
 from semel_coordinator.transactions.rpc.runner_access import Runs
+from semel_runtime.clock import Clock
 from semel_runtime.cluster.metadata_copy import ClusterCopy
 from semel_runtime.cluster.metadata_image import ServiceRole
 from semel_runtime.machine import Result
@@ -81,6 +82,7 @@ class MarkerSender:
         connector: Connector,
         random: Random,
         options: MarkerOptions,
+        clock: Clock,
         tracer: Tracer | None = None,
     ) -> None:
         """Listen to the journal from now on; send nothing before `run`."""
@@ -89,6 +91,7 @@ class MarkerSender:
         self._cluster = cluster
         self._connector = connector
         self._options = options
+        self._clock = clock
         self._spans = None if tracer is None else MarkerSpans(tracer)
         self._plan = MarkerPlan(
             options, route=Routes(cluster), wake=self._wake, jitter=random.random
@@ -250,11 +253,27 @@ class MarkerSender:
 
     async def _complete_txn(self, keys: Sequence[TransactionKey]) -> None:
         """Note it: at once if a call waits; otherwise a restart would only send markers again."""
-        complete = partial(self._machine.markers.complete_txn, keys)
+        complete = partial(
+            self._machine.markers.complete_txn,
+            keys,
+            earlier_ms=self._earlier_ms(keys),
+            now_ms=self._clock.now_ms(),
+        )
         if self._any_awaited(keys):
             await self._runner.run(complete, privileged=True)
         else:
             self._runner.run_lazily(complete, privileged=True)
+
+    def _earlier_ms(
+        self, keys: Iterable[TransactionKey]
+    ) -> dict[TransactionKey, dict[Participant, int]]:
+        """Return for how long participants have acknowledged, where not all did so at once."""
+        now = _now()
+        return {
+            key: {each: int((now - at) * 1000) for each, at in earlier.items()}
+            for key in keys
+            if (earlier := self._plan.earlier(key)) is not None
+        }
 
     def _any_awaited(self, keys: Iterable[TransactionKey]) -> bool:
         """Whether a call waits until one of these transactions is complete."""

@@ -7,6 +7,7 @@ import structlog
 from semel.coordinator.v1 import transactions_pb2 as wire
 from semel_coordinator.transactions.machine import Outcome
 from semel_coordinator.transactions.rpc import request_fields
+from semel_coordinator.transactions.rpc.operators.operator_field import operator_of
 from semel_coordinator.transactions.rpc.service_parts import ServiceParts
 from semel_coordinator.transactions.rpc.wait_for_markers import wait_for_markers
 from semel_runtime.server.calls import Call
@@ -42,6 +43,7 @@ class PreparedCompleter:
                 key,
                 commit=commit,
                 producer_epoch=producer_epoch,
+                operator=operator_of(call),
                 traceparent=request_fields.traceparent(call),
                 now_ms=now_ms,
             )

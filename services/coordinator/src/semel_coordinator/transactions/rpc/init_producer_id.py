@@ -53,6 +53,7 @@ class ProducerIdGiver:
             timeout_ms=request.transaction_timeout_ms,
             keep_prepared=request.keep_prepared,
             principal=str(call.origin.principal),
+            address=call.origin.address,
         )
 
 

@@ -21,6 +21,8 @@ from semel_coordinator.transactions.rpc.operators.abort_transaction import Trans
 from semel_coordinator.transactions.rpc.operators.describe_transactions import TransactionDescriber
 from semel_coordinator.transactions.rpc.operators.fence_producer import ProducerFencer
 from semel_coordinator.transactions.rpc.operators.get_transaction_outcome import OutcomeTeller
+from semel_coordinator.transactions.rpc.operators.list_audit import AuditLister
+from semel_coordinator.transactions.rpc.operators.list_transaction_history import HistoryLister
 from semel_coordinator.transactions.rpc.operators.list_transactions import TransactionLister
 from semel_coordinator.transactions.rpc.prepare_txn import TransactionPreparer
 from semel_coordinator.transactions.rpc.service_parts import ServiceParts
@@ -45,8 +47,14 @@ class TransactionService:
         handlers.add(methods.PREPARE_TXN, TransactionPreparer(parts).prepare_txn)
         handlers.add(methods.COMPLETE_PREPARED_TXN, PreparedCompleter(parts).complete_prepared_txn)
         handlers.add(methods.INQUIRE_TRANSACTIONS, TransactionInquirer(parts).inquire_transactions)
-        handlers.add(methods.DESCRIBE_TRANSACTIONS, describer.describe_transactions)
-        handlers.add(methods.LIST_TRANSACTIONS, TransactionLister(parts).list_transactions)
+        handlers.add(methods.DESCRIBE_TRANSACTIONS, describer.describe_transactions, is_list=True)
+        lister = TransactionLister(parts)
+        handlers.add(methods.LIST_TRANSACTIONS, lister.list_transactions, is_list=True)
+        history = HistoryLister(parts)
+        handlers.add(
+            methods.LIST_TRANSACTION_HISTORY, history.list_transaction_history, is_list=True
+        )
+        handlers.add(methods.LIST_AUDIT, AuditLister(parts).list_audit, is_list=True)
         handlers.add(methods.GET_TRANSACTION_OUTCOME, OutcomeTeller(parts).get_transaction_outcome)
         handlers.add(methods.ABORT_TRANSACTION, TransactionAborter(parts).abort_transaction)
         handlers.add(methods.FENCE_PRODUCER, ProducerFencer(parts).fence_producer)

@@ -26,7 +26,10 @@ from semel_coordinator.transactions.machine.joint.joint_entities import (
 class Joint:
     """One id of joint transactions, with its pool and the writers of the open version."""
 
-    __slots__ = ("_aborted", "_places", "_pool", "_writers", "ends", "kept_alive_ms", "known")
+    __slots__ = (
+        *("_aborted", "_names", "_places", "_pool", "_writers"),
+        *("ends", "kept_alive_ms", "known"),
+    )
 
     def __init__(self, known: JointId) -> None:
         """Begin with no producer ids."""
@@ -39,6 +42,8 @@ class Joint:
         """Of each producer id in the pool."""
         self._writers: dict[str, int] = {}
         """Places in the pool by writer, of the open version."""
+        self._names: list[str] = []
+        """The same writers, by place."""
         self._aborted: dict[AbortedWriter, None] = {}
         """The last ones of this run, the latest last; as many as there are producer ids at most."""
 
@@ -68,6 +73,11 @@ class Joint:
         """Return the producer id of a writer of the open version."""
         place = self._writers.get(writer)
         return None if place is None else self._pool[place]
+
+    def writer_of(self, producer_id: int) -> str | None:
+        """Return the writer of the open version that has a producer id of the pool."""
+        place = self._places.get(producer_id)
+        return None if place is None or place >= len(self._names) else self._names[place]
 
     def was_aborted(self, name: JointName, writer: str) -> bool:
         """Whether a writer was one of an earlier attempt, so that its join is a late repeat."""
@@ -113,6 +123,7 @@ class Joint:
         self.known = known
         self.kept_alive_ms = known.start_ms
         self._writers.clear()
+        self._names.clear()
 
     def keep(self, kept: JointEndsKept) -> None:
         """Take the last decisions; one of an earlier release names no owner: it is of this one."""
@@ -145,6 +156,7 @@ class Joint:
         """Let writers join the open version."""
         for writer in writers:
             self._writers[writer] = len(self._writers)
+            self._names.append(writer)
 
     def _note_aborted(self, after: JointId) -> None:
         """Note the writers of the version that is open, if it ends without being committed.

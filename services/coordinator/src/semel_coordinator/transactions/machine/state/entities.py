@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from semel_common.ids import Participant
+from semel_coordinator.transactions.machine.state.people import Client, Operator
 from semel_coordinator.transactions.machine.state.transitions import (
     REASON_NUMBERS,
     AbortReason,
@@ -76,6 +77,15 @@ class TransactionalId(Struct, frozen=True, kw_only=True):
     """Instances that were in charge before; the latest first."""
     principal: str = ""
     """Who made the id, for which principal it counts; empty: for none."""
+    client_address: str = ""
+    """From where the producer object in charge has called; empty: not known."""
+    client_principal: str = ""
+    """As whom it has called; empty: not known."""
+
+    @property
+    def client(self) -> Client:
+        """The producer object in charge."""
+        return Client(self.instance_id, self.client_address, self.client_principal)
 
 
 class CompletedEpoch(NamedTuple):
@@ -231,6 +241,17 @@ class DecidedTransaction(Struct, frozen=True, kw_only=True):
     reason: AbortReason | None
     """Why it was aborted."""
     traceparent: str
+    decided_ms: int = 0
+    """0: not known."""
+    prepared_ms: int = 0
+    """0: it was not prepared."""
+    operator: Operator | None = None
+    """The person who decided it in its producer's place."""
+    client: Client | None = None
+    """The program that wrote it; None: the one in charge of its transactional id. Replay notes it
+    as soon as the id has another one, so that no decision has to."""
+    txn_version: int | None = None
+    """Of a writer of a joint transaction; replay notes it."""
 
     @property
     def key(self) -> TransactionKey:
@@ -261,6 +282,8 @@ class PreparedTransaction(Struct, frozen=True, kw_only=True):
     aborting: ParticipantSet
     """The participants that get an ABORT marker in any case: registered, and then not named."""
     traceparent: str
+    client: Client | None = None
+    """As of the decided one."""
 
     @property
     def key(self) -> TransactionKey:

@@ -6,6 +6,21 @@ from semel_common.wire.messages import request_bounds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryLimits:
+    """The size of the history of one transaction-log partition.
+
+    Each limit counts for the committed transactions, and once more for the aborted ones: so many
+    commits never take the place of a few aborts.
+    """
+
+    entries_max: int = 10_000
+    """0: none."""
+    bytes_max: int = 1024 * 1024
+    age_max_ms: int = 86_400_000
+    """After the last marker, in milliseconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionLimits:
     """Bounds of the state and of single requests; past one, the request is refused."""
 
@@ -61,3 +76,6 @@ class TransactionLimits:
     """How long a transactional id is kept after its last transaction, in milliseconds: 7 days."""
     completion_wait_ms: int = 30_000
     """How long one call waits for markers to be written, in milliseconds; a repeat waits on."""
+    history: HistoryLimits = HistoryLimits()
+    audit_entries_max: int = 10_000
+    """Requests of operators that one instance keeps."""

@@ -19,6 +19,7 @@ from semel_coordinator.transactions.machine.state.entities import (
 )
 from semel_coordinator.transactions.machine.state.records import (
     CoordinatorEpoch,
+    EndedTransactionsKept,
     ParticipantsAdded,
     ProducerIdsGiven,
     TransactionsRecord,
@@ -34,7 +35,7 @@ def partition_of(record: TransactionsRecord, *, partition_count: int) -> int | N
     Ids of joint transactions may have no producer id yet, so their names say it.
     """
     match record:
-        case CoordinatorEpoch() | ProducerIdsGiven():
+        case CoordinatorEpoch() | ProducerIdsGiven() | EndedTransactionsKept():
             return record.partition
         case (
             TransactionalId()

@@ -7,6 +7,7 @@ a registration writes only what is new.
 from msgspec import Struct
 
 from semel_common.ids import Participant, producer_id_counter_of
+from semel_coordinator.transactions.machine.history.audit_trail import AuditNoted
 from semel_coordinator.transactions.machine.joint.joint_entities import JointRecord
 from semel_coordinator.transactions.machine.state.entities import (
     DecidedTransaction,
@@ -55,6 +56,25 @@ class TransactionCompleted(Struct, frozen=True, kw_only=True):
     producer_epoch: int
     state: TransactionState
     """COMPLETE_COMMIT or COMPLETE_ABORT."""
+    completed_ms: int = 0
+    """0: not known."""
+    acknowledged_before_ms: tuple[int, ...] = ()
+    """Of each of the first participants, in their order, how long before that its marker was
+    acknowledged, in milliseconds; none: that of all at once."""
+
+
+class EndedTransactionsKept(Struct, frozen=True, kw_only=True):
+    """A part of the history of a transaction-log partition; in snapshots only."""
+
+    partition: int
+    committed: bool
+    """Whether they are the committed ones, or the aborted ones."""
+    first_number: int
+    """Of the first one, among all of its kind."""
+    packed: tuple[bytes, ...]
+    """Each an ``EndedTransaction``, in the order in which they were completed."""
+    coordinator_epoch: int = 0
+    """That of the partition, which an older release reads in place of all this."""
 
 
 class TransactionalIdExpired(Struct, frozen=True, kw_only=True):
@@ -115,6 +135,8 @@ TransactionsRecord = (
     | PreparedTransaction
     | Producer
     | TransactionCompleted
+    | EndedTransactionsKept
+    | AuditNoted
     | TransactionalId
     | TransactionalIdExpired
     | ProducerIdsGiven

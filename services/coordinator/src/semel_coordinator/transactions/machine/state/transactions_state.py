@@ -7,11 +7,15 @@ ids and transactions there are.
 from collections.abc import Collection, Iterable, Iterator
 from typing import assert_never
 
+from msgspec.structs import replace
+
 from semel_common.ids import (
     Participant,
     producer_id_counters_start,
     transaction_log_partition_of,
 )
+from semel_coordinator.transactions.machine.history.audit_trail import AuditNoted, AuditTrail
+from semel_coordinator.transactions.machine.history.rings import EndedTransactions
 from semel_coordinator.transactions.machine.joint.joint_entities import (
     JointEndsKept,
     JointId,
@@ -31,6 +35,8 @@ from semel_coordinator.transactions.machine.state.entities import (
     TransactionKey,
     size_bytes_of,
 )
+from semel_coordinator.transactions.machine.state.limits import HistoryLimits
+from semel_coordinator.transactions.machine.state.people import Client
 from semel_coordinator.transactions.machine.state.principal_counts import IdsOfPrincipals
 from semel_coordinator.transactions.machine.state.record_partitions import (
     partition_for_id,
@@ -38,6 +44,7 @@ from semel_coordinator.transactions.machine.state.record_partitions import (
 )
 from semel_coordinator.transactions.machine.state.records import (
     CoordinatorEpoch,
+    EndedTransactionsKept,
     ParticipantsAdded,
     ProducerIdsGiven,
     TransactionalIdExpired,
@@ -55,13 +62,19 @@ from semel_coordinator.transactions.machine.state.transitions import (
 )
 from semel_runtime.cluster.metadata_copy import ClusterCopy
 
+NO_HISTORY = HistoryLimits(entries_max=0)
+
 
 class TransactionsState:
     """Transactional ids, their producers, and the transactions that are not complete."""
 
-    def __init__(self, cluster: ClusterCopy) -> None:
+    def __init__(
+        self, cluster: ClusterCopy, history: HistoryLimits = NO_HISTORY, audit_entries_max: int = 0
+    ) -> None:
         """Start with nothing. The cluster says where its producer ids begin."""
         self._cluster = cluster
+        self.history = EndedTransactions(history)
+        self.audit = AuditTrail(audit_entries_max)
         self.coordinator_epochs: dict[int, int] = {}
         """By transaction-log partition."""
         self.producer_ids_given: dict[int, ProducerIdsGiven] = {}
@@ -170,6 +183,8 @@ class TransactionsState:
                 self.producers[record.producer_id] = record
             case TransactionCompleted():
                 self._complete(record)
+            case EndedTransactionsKept() | AuditNoted():
+                self._remember(record)
             case TransactionalId():
                 self._enter_id(record)
             case TransactionalIdExpired():
@@ -211,7 +226,12 @@ class TransactionsState:
 
         Their order is what counts; the offset of each is that of the newest record replayed.
         """
-        records = [*self._known(), *self.handed_over.values(), *self.taken_over.values()]
+        records = [
+            *self._known(),
+            *self.handed_over.values(),
+            *self.taken_over.values(),
+            *self.audit.snapshot(),
+        ]
         last_offset = self._last_offset
         return ((last_offset, record) for record in records)
 
@@ -234,12 +254,28 @@ class TransactionsState:
         records += self.producers.values()
         records += [_participants_of(ongoing) for ongoing in self.ongoing.values()]
         records += self.joints.snapshot()
+        epochs = self.coordinator_epochs
+        records += [
+            replace(part, coordinator_epoch=epochs.get(part.partition, 0))
+            for part in self.history.parts()
+        ]
         return records
 
     def _enter_id(self, record: TransactionalId) -> None:
         known = self.transactional_ids.get(record.transactional_id)
         self.principals.enter(None if known is None else known.principal, record.principal)
+        if known is not None and known.client != record.client:
+            self._note_client(known.producer_id, known.client)
         self.transactional_ids[record.transactional_id] = record
+
+    def _note_client(self, producer_id: int, client: Client) -> None:
+        """Note whose the transactions are that wait still, before their id has another client."""
+        for decided in list(self.incomplete_of(producer_id)):
+            if decided.client is None:
+                self.decided[decided.key] = replace(decided, client=client)
+        for prepared in list(self.prepared_of(producer_id)):
+            if prepared.client is None:
+                self.prepared[prepared.key] = replace(prepared, client=client)
 
     def _add_participants(self, record: ParticipantsAdded) -> None:
         self._enter(
@@ -283,17 +319,49 @@ class TransactionsState:
         if prepared is not None:
             self._count_off(prepared.participants)
         self._count(record.participants)
-        self.decided[key] = record
+        self.decided[key] = self._with_writer(record) if self.joints.by_id else record
         self._incomplete.setdefault(record.producer_id, {})[record.producer_epoch] = None
 
     def _complete(self, record: TransactionCompleted) -> None:
         key = TransactionKey(record.producer_id, record.producer_epoch)
         self._enter(key, record.state)
-        self._count_off(self.decided.pop(key).participants)
+        decided = self.decided.pop(key)
+        self._count_off(decided.participants)
         incomplete = self._incomplete[record.producer_id]
         del incomplete[record.producer_epoch]
         if not incomplete:
             del self._incomplete[record.producer_id]
+        self._keep(decided, record)
+
+    def _with_writer(self, record: DecidedTransaction) -> DecidedTransaction:
+        """Note the version of a joint transaction, and its writer: both are over with it."""
+        producer = self.producers.get(record.producer_id)
+        joint = None if producer is None else self.joints.by_id.get(producer.transactional_id)
+        writer = None if joint is None else joint.writer_of(record.producer_id)
+        if joint is None or writer is None:
+            return record
+        client = Client(writer, principal=joint.known.principal)
+        return replace(record, txn_version=joint.known.open_version, client=client)
+
+    def _keep(self, decided: DecidedTransaction, completed: TransactionCompleted) -> None:
+        """Let the history have a transaction that has ended."""
+        producer_id = decided.producer_id
+        name = self.producers[producer_id].transactional_id
+        known = self.transactional_ids.get(name)
+        self.history.add(
+            transaction_log_partition_of(producer_id),
+            decided,
+            completed,
+            transactional_id=name,
+            client=None if known is None else known.client,
+        )
+
+    def _remember(self, record: EndedTransactionsKept | AuditNoted) -> None:
+        """Take what nothing is decided by."""
+        if isinstance(record, AuditNoted):
+            self.audit.replay(record)
+        else:
+            self.history.load(record)
 
     def _settle(self, partition: int) -> None:
         self.handed_over.pop(partition, None)
@@ -304,6 +372,7 @@ class TransactionsState:
         partition = record.partition
         self.coordinator_epochs.pop(partition, None)
         self.producer_ids_given.pop(partition, None)
+        self.history.forget(partition)
         for producer_id in self._producers_in(partition):
             transactional_id = self.producers.pop(producer_id).transactional_id
             known = self.transactional_ids.pop(transactional_id, None)

@@ -20,18 +20,22 @@ class TransactionAborter:
     parts: ServiceParts
 
     async def abort_transaction(
-        self, request: wire.AbortTransactionRequest, _call: Call
+        self, request: wire.AbortTransactionRequest, call: Call
     ) -> wire.AbortTransactionResponse:
         """End a transaction in its producer's place."""
         parts = self.parts
         parts.claim.check()
         transactional_id = request_fields.transactional_id(request.transactional_id, parts.limits)
         key = request_fields.key(request.producer_id, request.producer_epoch)
-        check_operator(request.operator, dry_run=request.dry_run)
+        operator = check_operator(request.operator, call, dry_run=request.dry_run)
         now_ms = parts.clock.now_ms()
         done = await parts.runner.run(
             lambda: parts.machine.operators.abort_transaction(
-                transactional_id, key, dry_run=request.dry_run, now_ms=now_ms
+                transactional_id,
+                key,
+                operator=operator,
+                dry_run=request.dry_run,
+                now_ms=now_ms,
             )
         )
         log.warning(

@@ -76,6 +76,9 @@ def _description(
     out.producer_id = found.producer_id
     out.producer_epoch = found.producer_epoch
     out.transaction_timeout_ms = found.timeout_ms
+    if found.client is not None:
+        name, address, principal = found.client
+        out.client.name, out.client.address, out.client.principal = name, address, principal
     if found.joint is not None:
         _write_joint(found.joint, out.joint)
     for transaction in found.transactions:
@@ -118,3 +121,4 @@ def _write_transaction(
     out.abort_reason = "" if transaction.reason is None else transaction.reason.value
     out.traceparent = transaction.traceparent
     out.prepared_time_ms = transaction.prepared_ms
+    out.decided_time_ms = transaction.decided_ms

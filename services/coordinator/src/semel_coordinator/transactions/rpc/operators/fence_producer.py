@@ -20,18 +20,22 @@ class ProducerFencer:
     parts: ServiceParts
 
     async def fence_producer(
-        self, request: wire.FenceProducerRequest, _call: Call
+        self, request: wire.FenceProducerRequest, call: Call
     ) -> wire.FenceProducerResponse:
         """Take a transactional id from its producer."""
         parts = self.parts
         parts.claim.check()
         transactional_id = request_fields.transactional_id(request.transactional_id, parts.limits)
         instance_id = request_fields.instance_id(request.instance_id, parts.limits)
-        check_operator(request.operator, dry_run=request.dry_run)
+        operator = check_operator(request.operator, call, dry_run=request.dry_run)
         now_ms = parts.clock.now_ms()
         done = await parts.runner.run(
             lambda: parts.machine.operators.fence_producer(
-                transactional_id, instance_id, dry_run=request.dry_run, now_ms=now_ms
+                transactional_id,
+                instance_id,
+                operator=operator,
+                dry_run=request.dry_run,
+                now_ms=now_ms,
             )
         )
         log.warning(

@@ -1,25 +1,43 @@
 """ListTransactions: transactional ids that a filter matches, page by page."""
 
-import asyncio
-from collections.abc import Sequence
+import heapq
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby, islice
+from operator import attrgetter
+from typing import TypeVar
 
 from semel.coordinator.v1 import transactions_pb2 as wire
+from semel_common.errors import InvalidRequestError
 from semel_common.wire.messages.request_bounds import PRODUCER_IDS_MAX
-from semel_coordinator.transactions.machine import ListFilter, TransactionListing
+from semel_coordinator.transactions.machine import ListFilter, ListPosition, TransactionListing
+from semel_coordinator.transactions.machine.listings import ListCandidates
 from semel_coordinator.transactions.rpc.operators.id_patterns import pattern
 from semel_coordinator.transactions.rpc.operators.state_numbers import FROM_WIRE, TO_WIRE
 from semel_coordinator.transactions.rpc.service_parts import ServiceParts
 from semel_runtime.server.calls import Call
-from semel_runtime.server.form_checks import require_count, require_int, require_known
+from semel_runtime.server.form_checks import (
+    INT64_MAX,
+    require_count,
+    require_int,
+    require_known,
+    shown,
+)
+from semel_runtime.server.limits.list_turns import pause
 from semel_runtime.server.pages import Page, PageTokens, names_after
 
-_TOKENS = PageTokens("ListTransactions")
-_PIECE = 1_000
-"""Transactional ids that a list looks at in one go, a few milliseconds."""
+T = TypeVar("T")
+_by_age = attrgetter("by_age")
+
+_BY_ID = PageTokens("ListTransactions")
+_BY_AGE = PageTokens("ListTransactions", "LIST_TRANSACTIONS_ORDER_OLDEST_FIRST")
+_PIECE = 200
+"""Transactional ids that a list looks at in one go, two milliseconds."""
 _PIECE_WITH_PATTERN = 50
 """The same with a pattern, of which the worst takes 0.2 ms for each id."""
+_POSITIONS_PIECE = 500
+"""Transactional ids whose ages are looked up in one go, two milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,31 +50,167 @@ class TransactionLister:
         self, request: wire.ListTransactionsRequest, _call: Call
     ) -> wire.ListTransactionsResponse:
         """List a page of transactional ids, in pieces, so that other callers wait little."""
-        parts = self.parts
-        parts.claim.check()
+        self.parts.claim.check()
         wanted = _filter(request)
-        page, looked_at = Page(request.limit), _TOKENS.key(request.page_token) or ""
-        candidates = await parts.runner.run(lambda: parts.machine.queries.list_candidates(wanted))
-        names = await names_after(candidates, looked_at)
-        size = _PIECE if wanted.matches is None else _PIECE_WITH_PATTERN
-        response = wire.ListTransactionsResponse()
-        while piece := list(islice(names, size)):
-            found = await self._list(piece, wanted)
-            for name, listings in groupby(found, key=lambda listing: listing.transactional_id):
-                entries = [_entry(listing) for listing in listings]
-                if not page.takes(*entries):
-                    response.next_page_token = _TOKENS.after(looked_at)
-                    return response
-                response.transactions.extend(entries)
-                looked_at = name
-            await asyncio.sleep(0)
-        return response
+        require_known("order", request.order, tuple(wire.ListTransactionsOrder.values()))
+        list_work = _ListWork(self.parts, wanted)
+        if request.order == wire.LIST_TRANSACTIONS_ORDER_OLDEST_FIRST:
+            filling = _Filling(request, _BY_AGE)
+            await list_work.oldest_first(filling, _begin_by_age(request))
+        else:
+            filling = _Filling(request, _BY_ID)
+            await list_work.by_id(filling, _begin_by_id(request))
+        return filling.response
 
-    async def _list(self, names: Sequence[str], wanted: ListFilter) -> list[TransactionListing]:
+
+class _Filling:
+    """A page that is being filled."""
+
+    def __init__(self, request: wire.ListTransactionsRequest, tokens: PageTokens) -> None:
+        """Begin an empty page. Raises InvalidRequestError."""
+        self.response = wire.ListTransactionsResponse()
+        self._page, self._tokens = Page(request.limit), tokens
+        self._key = tokens.key(request.page_token) or ""
+
+    def takes(self, key: str, *listings: TransactionListing) -> bool:
+        """Take entries that stand together, with the key of a page that ends with them.
+
+        False: they belong on the next page, whose token the response has now.
+        """
+        entries = [_entry(listing) for listing in listings]
+        if not self._page.takes(*entries):
+            self.response.next_page_token = self._tokens.after(self._key)
+            return False
+        self.response.transactions.extend(entries)
+        self._key = key
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class _ListWork:
+    """The work for one page."""
+
+    parts: ServiceParts
+    wanted: ListFilter
+
+    async def by_id(self, filling: _Filling, begin: ListPosition | None) -> None:
+        """Fill a page with the entries behind a position, by transactional id."""
+        names = await self._names(begin)
+        while piece := self._piece(names):
+            found = await self._list(piece)
+            for name, of_id in groupby(found, key=lambda listing: listing.transactional_id):
+                listings = [
+                    each for each in of_id if begin is None or each.position.by_id > begin.by_id
+                ]
+                if listings and not filling.takes(name, *listings):
+                    return
+            await pause()
+
+    async def oldest_first(self, filling: _Filling, begin: ListPosition | None) -> None:
+        """Fill a page with the entries behind a position: transactions by age, then idle ids."""
+        is_idle = begin is not None and not begin.start_ms
+        if not is_idle and not await self._transactions(filling, begin):
+            return
+        if not self.wanted.has_idle:
+            return
+        names = await self._names(begin if is_idle else None)
+        while piece := self._piece(names):
+            for listing in await self._list(piece):
+                position = listing.position
+                if position.start_ms or (begin is not None and position.by_age <= begin.by_age):
+                    continue
+                if not filling.takes(str(position), listing):
+                    return
+            await pause()
+
+    async def _transactions(self, filling: _Filling, begin: ListPosition | None) -> bool:
+        """Fill a page with transactions behind a position, the oldest first; False: it is full."""
+        positions = await self._positions(begin)
+        while piece := self._piece(positions):
+            names = dict.fromkeys(position.transactional_id for position in piece)
+            found = {each.position: each for each in await self._list(list(names))}
+            for position in piece:
+                # None: it is unwanted, or has ended meanwhile, or is on the page already.
+                listing = found.pop(position, None)
+                if listing is not None and not filling.takes(str(position), listing):
+                    return False
+            await pause()
+        return True
+
+    async def _positions(self, begin: ListPosition | None) -> Iterator[ListPosition]:
+        """Return the transactions behind a position, the oldest first; one may come twice."""
+        queries, run = self.parts.machine.queries, self.parts.runner.run
+        candidates = await run(lambda: queries.list_candidates(self.wanted, open_only=True))
+        runs: list[list[ListPosition]] = []
+        for piece in _pieces(candidates):
+            found = await run(partial(queries.open_positions, piece))
+            behind = (each for each in found if begin is None or each.by_age > begin.by_age)
+            runs.append(sorted(behind, key=_by_age))
+            await pause()
+        return heapq.merge(*runs, key=_by_age)
+
+    async def _names(self, begin: ListPosition | None) -> Iterator[str]:
+        """Return the transactional ids from that of a position on, in order."""
+        queries, run = self.parts.machine.queries, self.parts.runner.run
+        candidates = await run(lambda: queries.list_candidates(self.wanted))
+        names = candidates.names
+        if candidates.producer_ids:
+            found: dict[str, None] = {}
+            for piece in _pieces(candidates):
+                found.update(dict.fromkeys(await run(partial(queries.names_of, piece))))
+                await pause()
+            names = list(found)
+        token = "" if begin is None else begin.transactional_id
+        return await names_after(names, token, with_token=True)
+
+    def _piece(self, things: Iterator[T]) -> list[T]:
+        """Return the next ids or positions, as many as a list looks at in one go."""
+        return list(islice(things, _PIECE if self.wanted.matches is None else _PIECE_WITH_PATTERN))
+
+    async def _list(self, names: Sequence[str]) -> list[TransactionListing]:
         now_ms = self.parts.clock.now_ms()
         return await self.parts.runner.run(
-            lambda: self.parts.machine.queries.list_transactions(names, wanted, now_ms=now_ms)
+            lambda: self.parts.machine.queries.list_transactions(names, self.wanted, now_ms=now_ms)
         )
+
+
+def _pieces(candidates: ListCandidates) -> Iterator[ListCandidates]:
+    """Yield candidates in parts that are looked at in one go."""
+    names, producer_ids = candidates
+    for start in range(0, len(names), _POSITIONS_PIECE):
+        yield ListCandidates(names[start : start + _POSITIONS_PIECE], ())
+    for start in range(0, len(producer_ids), _POSITIONS_PIECE):
+        yield ListCandidates((), producer_ids[start : start + _POSITIONS_PIECE])
+
+
+def _begin_by_id(request: wire.ListTransactionsRequest) -> ListPosition | None:
+    """Return the position behind which a page by id begins: that of the token, or the one given."""
+    name = _BY_ID.key(request.page_token)
+    if name is not None:
+        return ListPosition(0, INT64_MAX, name)  # All entries of that id were on the page.
+    return _behind(request)
+
+
+def _begin_by_age(request: wire.ListTransactionsRequest) -> ListPosition | None:
+    """Return the position behind which a page by age begins."""
+    key = _BY_AGE.key(request.page_token)
+    if key is None:
+        return _behind(request)
+    position = ListPosition.parsed(key)
+    if position is None:
+        raise _BY_AGE.unknown(request.page_token)
+    return position
+
+
+def _behind(request: wire.ListTransactionsRequest) -> ListPosition | None:
+    if not request.behind:
+        return None
+    position = ListPosition.parsed(request.behind)
+    if position is None:
+        raise InvalidRequestError(
+            f"behind is {shown(request.behind)!r}: send the position of an entry", field="behind"
+        )
+    return position
 
 
 def _filter(request: wire.ListTransactionsRequest) -> ListFilter:
@@ -93,4 +247,5 @@ def _entry(listing: TransactionListing) -> wire.TransactionListing:
         last_update_time_ms=listing.last_update_ms,
         fenced_transactions=listing.fenced_transactions,
         joint_writers=listing.joint_writers,
+        position=str(listing.position),
     )

@@ -1,0 +1,1 @@
+"""The audit: which requests of operators are noted, and where."""

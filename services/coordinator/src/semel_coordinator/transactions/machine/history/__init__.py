@@ -1,0 +1,1 @@
+"""The history: the transactions that have ended, and the questions about them."""
