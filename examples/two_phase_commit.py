@@ -1,29 +1,17 @@
-"""Two-phase commit between Semel and a database of your own: both keep a payment, or neither does.
+"""A payment in a database of your own and its event in a topic: both, or neither.
 
     semel up                                             # in another terminal
     semel topics create payments
     python examples/two_phase_commit.py bank.db          # kill it at any point, and start it again
     semel consume payments --from-beginning
 
-A payment is a change of two balances in the database and an event in the topic. Four steps:
+A payment changes two balances in the database and sends an event to the topic. At the end of the
+block, the SDK prepares Semel's transaction, commits the database's with the name of the prepared
+one, and completes Semel's. So the database's commit decides for both. A process that was killed
+between these steps is settled by its next start, or by any other process of the application.
 
-1. Send the event, in a Semel transaction.
-2. Prepare that transaction. Semel promises that it can be committed, whenever that is asked for,
-   and answers its name.
-3. Change the balances and store the name, in *one* transaction of the database. Its commit is the
-   moment that decides: there is no other.
-4. Tell Semel to commit.
-
-A process that starts again finds the transactions that stopped between 2 and 4: Semel tells the
-names of the prepared transactions, and the database tells whether it has the name. If it has not,
-the name is stored as aborted before Semel is told so: should the process that prepared it live
-after all, a unique key keeps it from committing in the database a transaction that is aborted in
-Semel. So rows of `semel_transaction` may be deleted only once no such process can be left, say
-after a day.
-
-The database is SQLite, which Python brings with it. With PostgreSQL it is the same, statement by
-statement, except for a driver's placeholders. A call that waits for a network belongs into an
-asyncio driver; those of SQLite are short enough to be made here.
+The database is SQLite, which Python brings with it. With PostgreSQL or MariaDB only the layer and
+the statements change: docs/use/database.md has them all.
 """
 
 import argparse
@@ -36,14 +24,14 @@ import sys
 from collections.abc import Coroutine
 from dataclasses import asdict, dataclass
 
-from aiosemel import PreparedTransactionId, SemelClient, TransactionalProducer
+from aiosemel import SemelClient
+from aiosemel.database import create_tables
+from aiosemel.database.sqlite import SqliteDatabase
 
-SCHEMA = """
-    CREATE TABLE IF NOT EXISTS account (name TEXT PRIMARY KEY, balance INTEGER NOT NULL);
-    CREATE TABLE IF NOT EXISTS payment (id TEXT PRIMARY KEY);
-    CREATE TABLE IF NOT EXISTS semel_transaction (name TEXT PRIMARY KEY, outcome TEXT NOT NULL);
-"""
-COMMITTED, ABORTED = "committed", "aborted"
+SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS account (name TEXT PRIMARY KEY, balance INTEGER NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS payment (id TEXT PRIMARY KEY)",
+)
 
 log = logging.getLogger("bank")
 
@@ -64,81 +52,46 @@ ORDERS = (
 )
 
 
-async def run(database: sqlite3.Connection, bootstrap: str, topic: str) -> None:
-    """Finish the prepared payments, then make every missing payment.
+async def run(file: str, bootstrap: str, topic: str) -> None:
+    """Make every missing payment.
 
-    Crash-only: whatever goes wrong ends the process, and the next one knows what to do.
+    Crash-only: any error ends the process, and the next one knows what to do.
     """
-    database.executescript(SCHEMA)
-    async with SemelClient(bootstrap) as client:
+    database = SqliteDatabase(file)
+    await create_tables(database)
+    async with database.transaction() as transaction:
+        for statement in SCHEMA:
+            await transaction.execute(statement)
+    async with (
+        SemelClient(bootstrap) as client,
         # One transactional id for each instance of the application.
-        producer = client.transactional_producer("bank-1")
-        await recover(producer, database)
+        client.with_database(database).producer("bank-1") as producer,
+    ):
         for payment in ORDERS:
-            if not is_made(database, payment):
-                await pay(producer, database, payment, topic)
+            async with producer.transaction() as (session, txn):
+                if not book(session, payment):
+                    continue
+                log.info("%s: written to the database", payment.id)
+                event = json.dumps(asdict(payment)).encode()
+                await txn.send(topic, event, key=payment.payer.encode())
+                log.info("%s: sent", payment.id)
+            log.info("%s: committed in both", payment.id)
 
 
-async def recover(producer: TransactionalProducer, database: sqlite3.Connection) -> None:
-    """Complete each transaction that was left prepared, as the database says."""
-    for prepared in await producer.init_transactions(keep_prepared=True):
-        outcome = outcome_of(database, prepared)
-        log.info("%s was left prepared, for the database it is %s", prepared, outcome)
-        await producer.complete_prepared(prepared, commit=outcome == COMMITTED)
-        log.info("%s is %s", prepared, outcome)
-
-
-def outcome_of(database: sqlite3.Connection, prepared: PreparedTransactionId) -> str:
-    """Return what the database has decided; if nothing, decide that it is aborted."""
-    with database:
-        database.execute(
-            "INSERT INTO semel_transaction VALUES (?, ?) ON CONFLICT (name) DO NOTHING",
-            (str(prepared), ABORTED),
-        )
-        (outcome,) = database.execute(
-            "SELECT outcome FROM semel_transaction WHERE name = ?", (str(prepared),)
-        ).fetchone()
-    return str(outcome)
-
-
-async def pay(
-    producer: TransactionalProducer, database: sqlite3.Connection, payment: Payment, topic: str
-) -> None:
-    """Make one payment, in both systems."""
-    await producer.begin_transaction()
-    event = json.dumps(asdict(payment)).encode()
-    await producer.send(topic, event, key=payment.payer.encode())
-    log.info("%s: sent", payment.id)
-
-    prepared = await producer.prepare()
-    log.info("%s: prepared as %s", payment.id, prepared)
-
-    with database:  # one transaction: commits at the end of the block, rolls back at an exception
-        # A successor that has taken over has stored this name already: then this raises.
-        database.execute("INSERT INTO semel_transaction VALUES (?, ?)", (str(prepared), COMMITTED))
-        book(database, payment)
-        log.info("%s: written to the database", payment.id)
-    log.info("%s: committed in the database", payment.id)
-
-    await producer.complete_prepared(prepared, commit=True)
-    log.info("%s: committed in Semel", payment.id)
-
-
-def book(database: sqlite3.Connection, payment: Payment) -> None:
-    """Change the balances, as a part of the transaction that is open."""
-    database.execute("INSERT INTO payment VALUES (?)", (payment.id,))
+def book(session: sqlite3.Connection, payment: Payment) -> bool:
+    """Change the balances, as a part of the transaction that is open; False: they are changed."""
+    done = session.execute(
+        "INSERT INTO payment VALUES (?) ON CONFLICT (id) DO NOTHING", (payment.id,)
+    )
+    if done.rowcount == 0:
+        return False
     for name, change in ((payment.payer, -payment.amount), (payment.payee, payment.amount)):
-        database.execute(
+        session.execute(
             "INSERT INTO account VALUES (?, ?)"
             " ON CONFLICT (name) DO UPDATE SET balance = account.balance + excluded.balance",
             (name, change),
         )
-
-
-def is_made(database: sqlite3.Connection, payment: Payment) -> bool:
-    """Whether a payment is booked."""
-    found = database.execute("SELECT 1 FROM payment WHERE id = ?", (payment.id,))
-    return found.fetchone() is not None
+    return True
 
 
 async def until_signal(work: Coroutine[None, None, None]) -> int:
@@ -173,12 +126,9 @@ def main() -> None:
     parser.add_argument("--bootstrap", default="127.0.0.1:9092", help="address of a coordinator")
     parser.add_argument("--topic", default="payments")
     options = parser.parse_args()
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
-    database = sqlite3.connect(options.database, isolation_level="IMMEDIATE")
-    try:
-        sys.exit(asyncio.run(until_signal(run(database, options.bootstrap, options.topic))))
-    finally:
-        database.close()
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    log.setLevel(logging.INFO)
+    sys.exit(asyncio.run(until_signal(run(options.database, options.bootstrap, options.topic))))
 
 
 if __name__ == "__main__":

@@ -92,13 +92,12 @@ class FakeCluster:
         self.script: defaultdict[str, deque[Fault]] = defaultdict(deque)
         self.away: set[str] = set()  # Addresses without an answer.
         self.down = self.closed = False
-        self.transactional_id_expiration_ms = 0
-        self.on_the_way: set[str] = set()
-        """Topics that only the controller knows so far."""
-        self.last_producer_id = 0
+        self.on_the_way: set[str] = set()  # Topics that only the controller knows so far.
+        self.transactional_id_expiration_ms = self.last_producer_id = 0
         self.moved: dict[int, str] = {}
+        # Answers that are ready, and functions that make them, by address and method.
         self.canned: dict[tuple[str, str], Message] = {}
-        """Answers that are ready, by address and method."""
+        self.answering: dict[tuple[str, str], Callable[[Message], Message]] = {}
 
     # -- arranging and looking -------------------------------------------------------------------
 
@@ -215,6 +214,8 @@ class FakeCluster:
     def _handle(self, address: str, name: str, request: Message) -> Message:
         if (address, name) in self.canned:
             return self.canned[address, name]
+        if (address, name) in self.answering:
+            return self.answering[address, name](request)
         handlers: dict[str, Callable[..., Message]] = {
             "Metadata": self._metadata,
             "DescribeCluster": self._describe_cluster,

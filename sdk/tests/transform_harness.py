@@ -30,6 +30,9 @@ from aiosemel import (
     TransformEvent,
     TransformOptions,
 )
+from aiosemel._transform.pausing import Pausing
+from aiosemel._transform.producer_supply import ProducerSupply
+from aiosemel._transform.semel_transactions import SemelTransactions
 from aiosemel.errors import (
     ApplicationRecoverableError,
     IllegalStateError,
@@ -357,15 +360,21 @@ async def app_of(
     async def on_event(event: TransformEvent) -> None:
         events.append(event)
 
+    consumer = client.consumer("g", auto_offset_reset="earliest")
+    settings = TransformOptions(**options)  # type: ignore[arg-type]  # a test's own
+    pausing = Pausing(settings, Random(0))
+    producers = ProducerSupply(
+        service.make, pausing, take_over_when_fenced=settings.take_over_when_fenced
+    )
     transform = Transform(
-        client.consumer("g", auto_offset_reset="earliest"),
-        service.make,
+        consumer,
+        SemelTransactions(consumer, producers, pausing),
+        pausing,
         source=["in"],
         handler=handler,
         on_poison=on_poison,
         on_event=on_event,
-        options=TransformOptions(**options),  # type: ignore[arg-type]  # a test's own
-        random=Random(0),
+        options=settings,
     )
     app = App(transform, events)
     if starts:

@@ -5,6 +5,7 @@ from aiosemel import (
     AclBindingFilter,
     AclOperation,
     AclPermission,
+    HistoryFilter,
     OffsetSpec,
     PatternType,
     ResourceType,
@@ -55,6 +56,13 @@ ADMIN_OPERATIONS: dict[str, Operation] = {
         lambda w: w.client.admin().list_consumer_group_offsets(GROUP)
     ),
     "Admin.list_transactions": lambda w: w.client.admin().list_transactions(),
+    "Admin.transaction_history": lambda w: w.client.admin().transaction_history(
+        HistoryFilter(topic=TOPIC, transactional_id_prefix="t"), limit=3
+    ),
+    "Operators.list_audit": lambda w: w.client.admin().operators.list_audit(limit=3),
+    "Operators.explain_reader": lambda w: w.client.admin().operators.explain_reader(
+        GROUP, PARTITION
+    ),
     "Admin.describe_transactions": lambda w: w.client.admin().describe_transactions("txn-1"),
     "Admin.get_transaction_outcome": (
         lambda w: w.client.admin().get_transaction_outcome("txn-1", 1)

@@ -12,8 +12,9 @@ from random import Random
 from aiosemel import ClientOptions, SemelClient, SemelError
 from semel_common.wire import methods
 from semel_local import LocalCluster
+from untrusted.client_options import PRODUCERS
 from untrusted.liar import Liar
-from untrusted.operations import OPERATIONS, PRODUCERS
+from untrusted.operations import OPERATIONS
 from untrusted.world import GROUP, PARTITION, TOPIC, World
 
 OPERATION_TIMEOUT_S = 20.0

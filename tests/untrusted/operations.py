@@ -7,34 +7,20 @@ from contextlib import suppress
 from aiosemel import (
     Consumer,
     ConsumerGroupMetadata,
-    ConsumerOptions,
     ConsumerRecord,
     JointReceipt,
     JointWriter,
     LogRange,
-    OffsetReset,
     Outputs,
-    PoolOptions,
-    ProducerOptions,
     ProducerRecord,
     TransactionalProducer,
-    TransformOptions,
 )
 from aiosemel.errors import TransactionOutcomeUnknownError
 from untrusted.admin_operations import ADMIN_OPERATIONS
+from untrusted.client_options import CONSUMERS, POOLS, PRODUCERS, TRANSFORMS
+from untrusted.database_operations import DATABASE_OPERATIONS
 from untrusted.world import GROUP, MEMBERS, PARTITION, TOPIC, Operation, World
 
-PRODUCERS = ProducerOptions(
-    request_timeout_ms=300,
-    delivery_timeout_ms=1_500,
-    max_block_ms=800,
-    cancelled_commit_grace_ms=100,
-    registration_delay_ms=1,
-)
-POOLS = PoolOptions(acquire_timeout_ms=800, close_timeout_ms=100)
-CONSUMERS = ConsumerOptions(
-    auto_offset_reset=OffsetReset.EARLIEST, fetch_max_wait_ms=50, max_poll_interval_ms=10_000
-)
 _POLL_MS = 250
 
 
@@ -43,6 +29,7 @@ WITHIN: frozenset[str] = frozenset(
     {
         "Admin.complete_prepared",
         "Consumer.close",
+        "DatabaseProducer.close",
         "JointTransaction.close",
         "JointTransaction.keep_alive",
         "JointWriter.append",
@@ -392,7 +379,7 @@ async def _transform(world: World) -> None:
         group="transform",
         transactional_id="transform",
         handler=_handle,
-        options=TransformOptions(poll_timeout_ms=50, retry_backoff_ms=5, retry_backoff_max_ms=20),
+        options=TRANSFORMS,
         consumer_options=CONSUMERS,
         producer_options=PRODUCERS,
     )
@@ -401,4 +388,4 @@ async def _transform(world: World) -> None:
             await transform
 
 
-OPERATIONS |= ADMIN_OPERATIONS
+OPERATIONS |= ADMIN_OPERATIONS | DATABASE_OPERATIONS

@@ -35,6 +35,7 @@ BETWEEN_SERVICES = {
     "HandOverLog",
     "HandOverTransactions",
     "InquireTransactions",
+    "NoteAudit",
     "RegisterInstance",
     "WriteTxnMarkers",
 }

@@ -18,8 +18,17 @@ from aiosemel._admin.topic_admin import ConfigValue
 from aiosemel._consumer.consumer import Consumer
 from aiosemel._consumer.group.rebalance import RebalanceCallback
 from aiosemel._consumer.log_ranges import LogRange, LogRangeReader
+from aiosemel._database.database_client import (
+    DatabaseClient,
+    DatabaseHandler,
+    DatabaseOnPoison,
+    StoreHandler,
+    StoreOnPoison,
+)
+from aiosemel._database.database_producer import DatabaseProducer
 from aiosemel._joint.joint_transaction import JointOutcome, JointTransaction
 from aiosemel._joint.joint_writer import JointWriter
+from aiosemel._outbox.relay import Relay, RelayStats
 from aiosemel._producer.batching.deliveries import (
     ColumnsDelivery,
     ColumnsMetadata,
@@ -53,6 +62,11 @@ from aiosemel.errors import (
     AuthorizationError,
     BaseOffsetMismatchError,
     ClosedError,
+    DatabaseAheadError,
+    DatabaseBehindError,
+    DatabaseSessionEndedError,
+    DatabaseTablesError,
+    DatabaseUnavailableError,
     IllegalStateError,
     InvalidRequestError,
     JointOutcomeUnknownError,
@@ -70,6 +84,7 @@ from aiosemel.errors import (
 from aiosemel.options.client_options import ClientOptions, Compression, ProducerOptions
 from aiosemel.options.consumer_options import ConsumerOptions, IsolationLevel, OffsetReset
 from aiosemel.options.pool_options import PoolOptions
+from aiosemel.options.relay_options import RelayOptions
 from aiosemel.types.access import (
     AclBinding,
     AclBindingFilter,
@@ -79,6 +94,8 @@ from aiosemel.types.access import (
     PatternType,
     ResourceType,
 )
+from aiosemel.types.after_restore import AfterRestore
+from aiosemel.types.audit import AuditEntry, AuditLog
 from aiosemel.types.batch_place import BatchPlace
 from aiosemel.types.consumer_records import ColumnBatch, ConsumerRecord
 from aiosemel.types.descriptions import (
@@ -102,6 +119,7 @@ from aiosemel.types.descriptions import (
     TransactionalIdDescription,
     TransactionDescription,
     TransactionListing,
+    TransactionOrder,
     TransactionState,
 )
 from aiosemel.types.encoded_column import EncodedColumn
@@ -126,6 +144,15 @@ from aiosemel.types.open_transactions import (
 )
 from aiosemel.types.prepared_transaction import PreparedTransactionId
 from aiosemel.types.producer_record import ProducerRecord
+from aiosemel.types.reader_standing import HoldingTransaction, ReaderCause, ReaderStanding
+from aiosemel.types.transaction_history import (
+    EndedParticipant,
+    EndedTransaction,
+    HistoryFilter,
+    TransactionClient,
+    TransactionHistory,
+    TransactionOperator,
+)
 from aiosemel.types.transaction_outcomes import (
     AbortReason,
     KnownOutcome,
@@ -149,7 +176,10 @@ __all__ = [
     "AclOperation",
     "AclPermission",
     "Admin",
+    "AfterRestore",
     "ApplicationRecoverableError",
+    "AuditEntry",
+    "AuditLog",
     "AuthorizationError",
     "BaseOffsetMismatchError",
     "BatchPlace",
@@ -168,10 +198,21 @@ __all__ = [
     "ConsumerGroupMetadata",
     "ConsumerOptions",
     "ConsumerRecord",
+    "DatabaseAheadError",
+    "DatabaseBehindError",
+    "DatabaseClient",
+    "DatabaseHandler",
+    "DatabaseOnPoison",
+    "DatabaseProducer",
+    "DatabaseSessionEndedError",
+    "DatabaseTablesError",
+    "DatabaseUnavailableError",
     "DeletedRecords",
     "Delivery",
     "DiskShortage",
     "EncodedColumn",
+    "EndedParticipant",
+    "EndedTransaction",
     "FencedByOperator",
     "GroupAdmin",
     "GroupDescription",
@@ -180,6 +221,8 @@ __all__ = [
     "Handler",
     "HeaderPairs",
     "Headers",
+    "HistoryFilter",
+    "HoldingTransaction",
     "IllegalStateError",
     "InstanceDescription",
     "InvalidRequestError",
@@ -226,9 +269,14 @@ __all__ = [
     "ProducerFencedError",
     "ProducerOptions",
     "ProducerRecord",
+    "ReaderCause",
+    "ReaderStanding",
     "RebalanceCallback",
     "RecordMetadata",
     "RecordPoisoned",
+    "Relay",
+    "RelayOptions",
+    "RelayStats",
     "RequestTimedOutError",
     "ResetTo",
     "Resolution",
@@ -240,6 +288,8 @@ __all__ = [
     "SemelError",
     "ServiceRole",
     "ShiftBy",
+    "StoreHandler",
+    "StoreOnPoison",
     "SystemClock",
     "ToOffset",
     "ToTimestamp",
@@ -250,9 +300,13 @@ __all__ = [
     "Transaction",
     "TransactionAborted",
     "TransactionAbortedError",
+    "TransactionClient",
     "TransactionCommitted",
     "TransactionDescription",
+    "TransactionHistory",
     "TransactionListing",
+    "TransactionOperator",
+    "TransactionOrder",
     "TransactionOutcome",
     "TransactionOutcomeDescription",
     "TransactionOutcomeUnknownError",

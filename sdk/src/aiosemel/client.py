@@ -10,7 +10,7 @@ from collections.abc import Collection, Coroutine
 from contextlib import nullcontext
 from functools import partial
 from random import Random
-from typing import Self
+from typing import Self, TypeVar
 
 from opentelemetry.trace import TracerProvider
 
@@ -18,8 +18,10 @@ from aiosemel._admin.admin import Admin
 from aiosemel._cluster.routes import Cluster
 from aiosemel._consumer.consumer import Consumer
 from aiosemel._consumer.log_ranges import LogRange, LogRangeReader
+from aiosemel._database.database_client import DatabaseClient
 from aiosemel._joint.joint_transaction import JointTransaction
 from aiosemel._joint.joint_writer import JointWriter
+from aiosemel._outbox.relay import Relay
 from aiosemel._producer.pool.transaction_pool import TransactionPool
 from aiosemel._producer.producer import Producer
 from aiosemel._producer.transactional_producer import TransactionalProducer
@@ -28,10 +30,14 @@ from aiosemel._shared.context import Clock, Closable, Context
 from aiosemel._shared.name_checks import parse_bootstrap
 from aiosemel._transform.transform import Transform, transform
 from aiosemel._transform.types import Handler, OnEvent, OnPoison, TransformOptions
+from aiosemel.database.contract import Database
+from aiosemel.database.outbox import Outbox
 from aiosemel.errors import ClosedError, IllegalStateError
 from aiosemel.options.client_options import ClientOptions, ProducerOptions
 from aiosemel.options.consumer_options import ConsumerOptions
 from aiosemel.options.pool_options import PoolOptions, pool_name
+from aiosemel.options.relay_options import RelayOptions
+from aiosemel.types.after_restore import AfterRestore
 from aiosemel.types.joint_handle import JointHandle
 from semel_common.library_log import get_logger
 from semel_common.telemetry.trace_context import outside, tracer_of
@@ -42,6 +48,8 @@ from semel_common.wire.grpc_connection import GrpcConnector
 from semel_common.wire.traced_connector import TracedConnector
 
 _log = get_logger(__name__)
+
+S = TypeVar("S")
 
 
 class SystemClock:
@@ -313,6 +321,44 @@ class SemelClient:
             handle_signals=handle_signals,
             random=self._context.random,
             tracer=self._tracer,
+        )
+
+    def with_database(self, database: Database[S]) -> DatabaseClient[S]:
+        """Return what commits together with the application's own database.
+
+        ``database`` is one of the layers of ``aiosemel.database``. See docs/use/database.md.
+        """
+        return DatabaseClient(
+            self._context,
+            database,
+            make_consumer=self.consumer,
+            make_producer=self.transactional_producer,
+            adopt=self._adopt,
+        )
+
+    def relay(
+        self,
+        outbox: Outbox,
+        *,
+        transactional_id: str,
+        after_restore: AfterRestore = AfterRestore.STOP,
+        options: RelayOptions | None = None,
+        producer_options: ProducerOptions | None = None,
+        handle_signals: bool = True,
+    ) -> Relay:
+        """Send what the application writes into an outbox, exactly once; await the result.
+
+        Run it in one process, or in all: one relay at a time is in charge. The transactional id
+        belongs to this outbox alone. It ends at signals as ``transform`` does.
+        """
+        return Relay(
+            self._context,
+            outbox,
+            transactional_id=transactional_id,
+            after_restore=after_restore,
+            options=options or RelayOptions(),
+            producer_options=producer_options or ProducerOptions(),
+            handle_signals=handle_signals,
         )
 
     def admin(self) -> Admin:

@@ -176,6 +176,61 @@ class JointOutcomeUnknownError(SemelError):
         self.txn_version = txn_version
 
 
+class DatabaseUnavailableError(RetriableError):
+    """The application's database did not answer, or asks for the transaction to be repeated.
+
+    Loops of the SDK repeat it by themselves. ``__cause__`` is the error of the driver.
+    """
+
+    code = ErrorCode.REQUEST_TIMED_OUT
+
+
+class DatabaseOutcomeUnknownError(DatabaseUnavailableError):
+    """A commit of the database was not answered, and the program ends before the answer is known.
+
+    It may have taken effect. Never treat this as an abort: the next start of the program finds out.
+    """
+
+
+class DatabaseTablesError(InvalidConfigurationError):
+    """The database lacks a table or a column that Semel needs, or a right on one of them.
+
+    ``python -m aiosemel.database sql --dialect …`` prints the statements that create the tables.
+    """
+
+
+class DatabaseSessionEndedError(IllegalStateError):
+    """A handler ended the transaction that its session was given in: it committed, or rolled back.
+
+    Semel commits it, together with the position of the records. What the handler committed itself
+    stays in the database.
+    """
+
+
+class DatabasePositionMovedError(RetriableError):
+    """Another instance has processed records of this transaction: this one was rolled back."""
+
+    code = ErrorCode.CONCURRENT_TRANSACTIONS
+
+
+class DatabaseBehindError(SemelError):
+    """The database knows less than the cluster does: it went back to a backup, or is a new one.
+
+    The message has numbers. ``after_restore`` of the call says how to go on.
+    """
+
+    code = ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+class DatabaseAheadError(SemelError):
+    """The database knows more than the cluster does: the cluster went back to a backup.
+
+    The message has numbers. ``after_restore`` of the call says how to go on.
+    """
+
+    code = ErrorCode.OFFSET_OUT_OF_RANGE
+
+
 __all__ = [
     "AbortableTransactionError",
     "ApplicationRecoverableError",
@@ -188,6 +243,13 @@ __all__ = [
     "CoordinatorLoadInProgressError",
     "CoordinatorNotAvailableError",
     "CorruptMessageError",
+    "DatabaseAheadError",
+    "DatabaseBehindError",
+    "DatabaseOutcomeUnknownError",
+    "DatabasePositionMovedError",
+    "DatabaseSessionEndedError",
+    "DatabaseTablesError",
+    "DatabaseUnavailableError",
     "ErrorCode",
     "FencedInstanceIdError",
     "FencedLeaderEpochError",

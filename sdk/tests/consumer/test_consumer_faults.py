@@ -222,11 +222,11 @@ async def test_a_topic_that_never_comes_is_reported(fake: FakeCluster) -> None:
         assert now() < 61
 
 
-async def test_a_name_that_no_topic_can_have_is_reported(fake: FakeCluster) -> None:
-    fake.illegal.add("or/ders")
+async def test_a_name_that_the_cluster_refuses_is_reported(fake: FakeCluster) -> None:
+    fake.illegal.add("reserved")
     async with client_of(fake) as client:
         consumer = client.consumer()
-        consumer.assign([("or/ders", 0)])
+        consumer.assign([("reserved", 0)])
         with pytest.raises(InvalidTopicError):
             await values(consumer)
 

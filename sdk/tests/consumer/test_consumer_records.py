@@ -1,5 +1,7 @@
 """Batches of columns, and the records in them."""
 
+from dataclasses import replace
+
 from aiosemel import ColumnBatch, ConsumerRecord, TopicPartition
 
 
@@ -31,6 +33,12 @@ def test_all_records_are_the_same_as_each_by_itself() -> None:
     for keys in (None, [None, b"k", b"", b"l"]):
         whole = batch(keys=keys)
         assert whole.records() == [whole.record(i) for i in range(len(whole))]
+
+
+def test_a_part_of_a_batch_has_the_producer_of_the_whole() -> None:
+    whole = replace(batch(keys=None), producer_id=7, producer_epoch=3, is_transactional=True)
+    part = whole.between(11, 13)
+    assert (part.producer_id, part.producer_epoch, part.is_transactional) == (7, 3, True)
 
 
 def test_the_records_between_two_offsets_are_those_from_the_first_to_before_the_second() -> None:

@@ -11,6 +11,7 @@ from network_faults import Hold
 from producer_harness import FakeCluster, begun, elapse, open_client
 
 import aiosemel
+import aiosemel.database
 from aiosemel import SemelClient, SystemClock
 from aiosemel.errors import ClosedError, IllegalStateError, InvalidConfigError
 from semel.coordinator.v1.cluster_pb2 import MetadataRequest
@@ -312,7 +313,11 @@ OPAQUE: tuple[type, ...] = (ids.TopicPartition, ids.GroupId)
 
 def test_whatever_public_signatures_mention_is_exported() -> None:
     """And no message of the wire is among it."""
-    exported = {name: getattr(aiosemel, name) for name in aiosemel.__all__}
+    exported = {
+        name: getattr(module, name)
+        for module in (aiosemel, aiosemel.database)
+        for name in module.__all__
+    }
     missing = {
         f"{name} mentions {each.__qualname__}"
         for name, public in exported.items()

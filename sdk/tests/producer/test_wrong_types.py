@@ -1,6 +1,8 @@
 """A call refuses a name, number or offset of a wrong type."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import Field, fields
+from enum import StrEnum
 
 import pytest
 from producer_harness import GROUP, FakeCluster, begun, open_client
@@ -8,8 +10,11 @@ from producer_harness import GROUP, FakeCluster, begun, open_client
 from aiosemel import (
     ClientOptions,
     ConsumerOptions,
+    PoolOptions,
     Producer,
     ProducerOptions,
+    RelayOptions,
+    Security,
     SemelClient,
     TopicPartition,
     TransformOptions,
@@ -100,3 +105,61 @@ def test_an_option_that_counts_is_a_whole_number(
 ) -> None:
     with pytest.raises(InvalidConfigError, match=f"{name} is {given!r}, not a whole number"):
         options(**{name: given})
+
+
+OPTIONS = (
+    ClientOptions,
+    ConsumerOptions,
+    PoolOptions,
+    ProducerOptions,
+    RelayOptions,
+    TransformOptions,
+)
+OF_TYPE: dict[object, list[object]] = {
+    int: [None, "1", b"1", 1.0, True, -1, 1 << 63, 1 << 20_000, "1" * 10_000, [], {}],
+    bool: [None, "false", "true", 0, 1, 1.0, [], {}, "x" * 10_000],
+    str: [None, b"text", 1, True, "\ud800", [], {}],
+    str | None: [b"text", 1, True, "\ud800", [], {}],
+}
+"""What no option of a type may be."""
+ENUMERATED: list[object] = [None, "x", b"x", 1, True, [], {}, "x" * 10_000, 1 << 20_000]
+
+
+def wrong_values(option: Field[object]) -> list[object]:
+    is_enumeration = isinstance(option.type, type) and issubclass(option.type, StrEnum)
+    return ENUMERATED if is_enumeration else OF_TYPE[option.type]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_an_option_is_of_its_type_and_in_its_bounds(options: type[ProducerOptions]) -> None:
+    checked = [option for option in fields(options) if option.name != "skip_batches"]
+    for option in checked:
+        for wrong in wrong_values(option):
+            with pytest.raises(InvalidConfigError) as raised:
+                options(**{option.name: wrong})  # type: ignore[arg-type]  # wrong on purpose
+            assert option.name in raised.value.message
+            assert len(raised.value.message) < 300
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        (ClientOptions, "request_timeout_ms"),
+        (ProducerOptions, "request_timeout_ms"),
+        (ProducerOptions, "transaction_timeout_ms"),
+        (ConsumerOptions, "fetch_min_bytes"),
+        (ConsumerOptions, "fetch_max_wait_ms"),
+        (ConsumerOptions, "max_poll_interval_ms"),
+    ],
+)
+def test_a_number_that_no_request_can_carry_is_refused(
+    options: type[ProducerOptions], name: str
+) -> None:
+    with pytest.raises(InvalidConfigError, match=f"{name} is 2147483648, more than 2147483647"):
+        options(**{name: 1 << 31})  # type: ignore[arg-type]  # all are whole numbers
+
+
+@pytest.mark.parametrize("wrong", ["false", 0, None])
+def test_whether_there_is_tls_is_true_or_false(wrong: bool) -> None:
+    with pytest.raises(InvalidConfigError, match="neither True nor False"):
+        Security(tls=wrong)

@@ -32,6 +32,7 @@ from aiosemel.types.offsets import (
     PartitionKey,
     TopicPartition,
 )
+from semel.coordinator.v1.outcomes_pb2 import Operator
 from semel.group.v1 import group_pb2 as group
 from semel_common.wire import methods, status
 
@@ -40,17 +41,25 @@ class GroupAdmin(AdminPart):
     """Changes the groups of a cluster. Made by ``Admin.groups``; needs no closing."""
 
     async def alter_offsets(
-        self, group_id: str, offsets: Mapping[PartitionKey, int | OffsetAndMetadata]
+        self,
+        group_id: str,
+        offsets: Mapping[PartitionKey, int | OffsetAndMetadata],
+        *,
+        operator: str = "",
+        reason: str = "",
     ) -> None:
         """Put a group's offsets where they are wanted; the group may not be there yet.
 
+        With ``operator`` or ``reason``, the audit has an entry; without both, as of a program that
+        keeps its own positions, it has none.
         Raises NonEmptyGroupError, UnknownTopicOrPartitionError, InvalidGroupIdError: all partitions
         that were not refused are committed then.
         """
         named = to_commit(offsets)
         check_group_id(group_id)
+        by = Operator(name=operator, reason=reason) if operator or reason else None
         if named:
-            await _alter(self._cluster, group_id, named, self._deadline())
+            await _alter(self._cluster, group_id, named, by, self._deadline())
 
     async def reset_offsets(
         self,
@@ -59,11 +68,14 @@ class GroupAdmin(AdminPart):
         *,
         partitions: Iterable[tuple[str, int]] | None = None,
         dry_run: bool = False,
+        operator: str = "",
+        reason: str = "",
     ) -> tuple[OffsetChange, ...]:
         """Reset a group's offsets, by partition: wherever it has any, or in the partitions named.
 
         An offset before the log's start becomes the start; an offset past the last stable offset
         becomes that. Returns the changes; with ``dry_run``, the changes that a reset would make.
+        ``operator`` and ``reason`` go into the audit.
         Raises NonEmptyGroupError as long as the group has members, UnknownTopicOrPartitionError,
         InvalidGroupIdError, and InvalidRequestError for a shift of a partition without a committed
         offset.
@@ -76,18 +88,25 @@ class GroupAdmin(AdminPart):
         )
         changes = await reset.plan(named, to)
         if not dry_run:
-            await reset.apply(changes)
+            await reset.apply(changes, Operator(name=operator, reason=reason))
         return changes
 
     async def delete_offsets(
-        self, group_id: str, partitions: Iterable[tuple[str, int]], *, dry_run: bool = False
+        self,
+        group_id: str,
+        partitions: Iterable[tuple[str, int]],
+        *,
+        dry_run: bool = False,
+        operator: str = "",
+        reason: str = "",
     ) -> None:
         """Forget a group's offsets of topics that no member reads; what there is none of is passed.
 
         What open transactions hold there goes too. Raises GroupIdNotFoundError,
         GroupSubscribedToTopicError, UnknownTopicOrPartitionError: all partitions that were not
         refused have none any more. ``dry_run`` forgets none, and raises what would be raised now;
-        it only looks at the group, so it does not say whether the caller may delete.
+        it only looks at the group, so it does not say whether the caller may delete. ``operator``
+        and ``reason`` go into the audit.
         """
         check_group_id(group_id)
         named = [TopicPartition.named(each) for each in partitions]
@@ -103,6 +122,7 @@ class GroupAdmin(AdminPart):
                 group.OffsetFetchTopic(topic=topic, partitions=numbers)
                 for topic, numbers in topics.items()
             ],
+            operator=Operator(name=operator, reason=reason),
         )
         response = await self._cluster.call(
             self._cluster.group_coordinator_of(group_id),
@@ -114,29 +134,35 @@ class GroupAdmin(AdminPart):
             raise status.from_value(refused.error)
 
     async def delete(
-        self, group_id: str, *, missing_ok: bool = False, dry_run: bool = False
+        self,
+        group_id: str,
+        *,
+        missing_ok: bool = False,
+        dry_run: bool = False,
+        operator: str = "",
+        reason: str = "",
     ) -> None:
         """Forget a group without members, with all its offsets.
 
         Raises NonEmptyGroupError, and GroupIdNotFoundError unless ``missing_ok``. ``dry_run``
         forgets nothing, and raises what would be raised now; it only looks at the group, so it does
-        not say whether the caller may delete.
+        not say whether the caller may delete. ``operator`` and ``reason`` go into the audit.
         """
         check_group_id(group_id)
         try:
             if dry_run:
                 _check_empty(await _describe(self._cluster, group_id, self._deadline()))
             else:
-                await self._delete(group_id)
+                await self._delete(group_id, Operator(name=operator, reason=reason))
         except GroupIdNotFoundError:
             if not missing_ok:
                 raise
 
-    async def _delete(self, group_id: str) -> None:
+    async def _delete(self, group_id: str, operator: Operator) -> None:
         response = await self._cluster.call(
             self._cluster.group_coordinator_of(group_id),
             methods.DELETE_GROUPS,
-            group.DeleteGroupsRequest(group_ids=[group_id]),
+            group.DeleteGroupsRequest(group_ids=[group_id], operator=operator),
             deadline=self._deadline(),
         )
         for deleted in response.groups:
@@ -201,11 +227,11 @@ class _OffsetReset:
             )
         return tuple(changes)
 
-    async def apply(self, changes: Iterable[OffsetChange]) -> None:
+    async def apply(self, changes: Iterable[OffsetChange], operator: Operator) -> None:
         """Commit what was planned. Raises NonEmptyGroupError."""
         offsets = {change.partition: OffsetAndMetadata(change.after) for change in changes}
         if offsets:
-            await _alter(self._cluster, self._group_id, offsets, self._deadline)
+            await _alter(self._cluster, self._group_id, offsets, operator, self._deadline)
 
     async def _check_no_members(self) -> None:
         with suppress(GroupIdNotFoundError):  # The group may be made by its offsets.
@@ -246,11 +272,12 @@ async def _alter(
     cluster: Cluster,
     group_id: str,
     offsets: Mapping[TopicPartition, OffsetAndMetadata],
+    operator: Operator | None,
     deadline: Deadline,
 ) -> None:
     """Commit offsets for a group without members. Raises NonEmptyGroupError."""
     try:
-        await _offsets(cluster, group_id).commit(offsets, {}, deadline)
+        await _offsets(cluster, group_id).commit(offsets, {}, deadline, operator=operator)
     except UnknownMemberIdError as error:
         raise NonEmptyGroupError(f"group {group_id!r} has members: stop them first") from error
 

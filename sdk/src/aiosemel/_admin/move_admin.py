@@ -16,7 +16,7 @@ from aiosemel._cluster.metadata_cache import TOPICS_IN_PAGE, TOPICS_IN_REQUEST
 from aiosemel._cluster.pages import pages
 from aiosemel._cluster.retry import Deadline
 from aiosemel.types.descriptions import PartitionReassignment, ServiceRole
-from aiosemel.types.offsets import PartitionKey, TopicPartition
+from aiosemel.types.offsets import PartitionKey, TopicPartition, by_partition
 from semel.coordinator.v1 import cluster_pb2 as cluster
 from semel.coordinator.v1 import moves_pb2 as moves
 from semel_common.ids import InternalTopic
@@ -49,7 +49,7 @@ class MoveAdmin(AdminPart):
         group coordinators; partitions of ``__transaction_state`` move between coordinators, except
         the first one.
         """
-        wanted = [(TopicPartition.named(each), target) for each, target in targets.items()]
+        wanted = [*by_partition("targets", targets).items()]
         results: list[moves.PartitionReassignmentResult] = []
         deadline = self._deadline()
         for start in range(0, len(wanted), _PARTITIONS_IN_REQUEST):

@@ -4,9 +4,14 @@ Every call takes ``default_api_timeout_ms`` of the client at most, with all its 
 RequestTimedOutError is raised.
 """
 
+from collections.abc import Iterable
+
 from aiosemel._admin.admin_part import AdminPart
 from aiosemel._admin.open_transactions import OpenTransactionSearch
 from aiosemel._admin.producer_descriptions import describe_producers
+from aiosemel._admin.reader_check import ReaderCheck
+from aiosemel._cluster.audit_calls import list_audit
+from aiosemel.types.audit import AuditLog
 from aiosemel.types.offsets import PartitionKey, TopicPartition
 from aiosemel.types.open_transactions import (
     AbortedByOperator,
@@ -14,6 +19,8 @@ from aiosemel.types.open_transactions import (
     OpenTransactions,
     PartitionProducers,
 )
+from aiosemel.types.reader_standing import ReaderStanding
+from semel.coordinator.v1 import history_pb2 as history
 from semel.coordinator.v1 import outcomes_pb2 as outcomes
 from semel_common.wire import methods
 
@@ -97,6 +104,44 @@ class Operators(AdminPart):
             participants=response.participants,
             dry_run=dry_run,
         )
+
+    async def explain_reader(self, group_id: str, partition: PartitionKey) -> ReaderStanding:
+        """Return the first cause why a group sees no new record of a partition.
+
+        Looks at the topic, the partition, the group and its members, at its offset, and at the
+        transaction that holds the last stable offset. A group or a topic that is not there is an
+        answer, too. Raises what the questions for all these raise.
+        """
+        check = ReaderCheck(self._cluster, group_id, TopicPartition.named(partition))
+        return await check.run()
+
+    async def list_audit(
+        self,
+        *,
+        actions: Iterable[str] = (),
+        principal: str | None = None,
+        address: str | None = None,
+        from_time_ms: int | None = None,
+        before_time_ms: int | None = None,
+        behind: str | None = None,
+        limit: int = 1_000,
+    ) -> AuditLog:
+        """Return the requests by which operators changed something, the last one first.
+
+        These are the requests to coordinators: about transactions, topics, access rules, quotas,
+        and leaders of partitions. ``actions`` are names of RPCs, ``address`` that of the caller,
+        times those at which a request was taken up. ``behind`` of the returned part leads to the
+        one before. Raises InvalidRequestError.
+        """
+        request = history.ListAuditRequest(
+            actions=actions,
+            principal=principal or "",
+            address=address or "",
+            from_time_ms=from_time_ms or 0,
+            before_time_ms=before_time_ms or 0,
+            behind=behind or "",
+        )
+        return await list_audit(self._cluster, request, limit, self._deadline())
 
     async def describe_producers(
         self, partition: PartitionKey, *, limit: int | None = 100

@@ -6,6 +6,7 @@ from aiosemel._admin.admin_part import AdminPart
 from aiosemel._cluster.log_offsets import AtTime, LogOffsets, RecordDeletion
 from aiosemel._cluster.record_counts import RecordCounts
 from aiosemel._consumer.waiting_for_records import Waiting
+from aiosemel._shared.value_checks import check_number
 from aiosemel.types.isolation import IsolationLevel
 from aiosemel.types.offsets import (
     DeletedRecords,
@@ -13,7 +14,9 @@ from aiosemel.types.offsets import (
     OffsetSpec,
     PartitionKey,
     TopicPartition,
+    by_partition,
 )
+from semel.coordinator.v1.outcomes_pb2 import Operator
 
 
 class RecordAdmin(AdminPart):
@@ -33,8 +36,8 @@ class RecordAdmin(AdminPart):
         time finds committed records only. Raises UnknownTopicOrPartitionError.
         """
         wanted = {
-            TopicPartition.named(each): at if isinstance(at, OffsetSpec) else AtTime(at)
-            for each, at in partitions.items()
+            each: at if isinstance(at, OffsetSpec) else AtTime(check_number("timestamp_ms", at))
+            for each, at in by_partition("partitions", partitions).items()
         }
         offsets = LogOffsets(self._cluster, isolation_level)
         return await offsets.find(wanted, self._deadline())
@@ -50,7 +53,7 @@ class RecordAdmin(AdminPart):
 
         It may also return sooner, because something has failed: list the offsets to see.
         """
-        wanted = {TopicPartition.named(each): offset for each, offset in ends.items()}
+        wanted = _offsets("ends", ends)
         waiting = Waiting(self._cluster, isolation_level)
         await waiting.wait(wanted, max_wait_ms)
 
@@ -65,19 +68,35 @@ class RecordAdmin(AdminPart):
         Markers are not counted, nor, with READ_COMMITTED, aborted records. Past the end of a log
         there is nothing to see. Raises UnknownTopicOrPartitionError.
         """
-        wanted = {TopicPartition.named(each): offset for each, offset in starts.items()}
+        wanted = _offsets("starts", starts)
         return await RecordCounts(self._cluster, isolation_level).count(wanted, self._deadline())
 
     async def delete_records(
-        self, before: Mapping[PartitionKey, int | None], *, validate_only: bool = False
+        self,
+        before: Mapping[PartitionKey, int | None],
+        *,
+        validate_only: bool = False,
+        operator: str = "",
+        reason: str = "",
     ) -> dict[TopicPartition, DeletedRecords]:
         """Delete the oldest records of partitions: those below an offset; None: all.
 
         They are gone at once, their space is given back little by little. What an open transaction
         has written, and what comes after it, stays. ``validate_only`` deletes nothing. May be
-        repeated. Raises OffsetOutOfRangeError past the last stable offset, PolicyViolationError for
-        topics that are only compacted, UnknownTopicOrPartitionError.
+        repeated. ``operator`` and ``reason`` go into the audit. Raises OffsetOutOfRangeError past
+        the last stable offset, PolicyViolationError for topics that are only compacted,
+        UnknownTopicOrPartitionError.
         """
-        deletion = RecordDeletion(self._cluster, validate_only=validate_only)
-        wanted = {TopicPartition.named(each): offset for each, offset in before.items()}
+        asks = Operator(name=operator, reason=reason)
+        deletion = RecordDeletion(self._cluster, asks, validate_only=validate_only)
+        wanted = by_partition("before", before)
+        for offset in wanted.values():
+            if offset is not None:
+                check_number("offset", offset)
         return await deletion.delete(wanted, self._deadline())
+
+
+def _offsets(what: str, given: Mapping[PartitionKey, int]) -> dict[TopicPartition, int]:
+    return {
+        each: check_number("offset", offset) for each, offset in by_partition(what, given).items()
+    }

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from aiosemel._admin.admin_part import AdminPart, numbers_of
 from aiosemel._cluster import from_wire
+from aiosemel._cluster.history_calls import transaction_history
 from aiosemel._cluster.transaction_calls import (
     describe_transactions,
     get_outcome,
@@ -13,13 +14,19 @@ from aiosemel._producer.transactions.two_phase_commit import complete_prepared
 from aiosemel.types.descriptions import (
     TransactionalIdDescription,
     TransactionListing,
+    TransactionOrder,
     TransactionState,
 )
 from aiosemel.types.prepared_transaction import PreparedTransactionId
+from aiosemel.types.transaction_history import HistoryFilter, TransactionHistory
 from aiosemel.types.transaction_outcomes import TransactionOutcomeDescription
 from semel.coordinator.v1 import transactions_pb2 as transactions
 
 _STATES = {state: number for number, state in from_wire.TRANSACTION_STATES.items()}
+_ORDERS = {
+    TransactionOrder.BY_ID: transactions.LIST_TRANSACTIONS_ORDER_UNSPECIFIED,
+    TransactionOrder.OLDEST_FIRST: transactions.LIST_TRANSACTIONS_ORDER_OLDEST_FIRST,
+}
 
 
 class TransactionAdmin(AdminPart):
@@ -32,19 +39,28 @@ class TransactionAdmin(AdminPart):
         producer_ids: Iterable[int] = (),
         running_longer_than_ms: int | None = None,
         transactional_id_pattern: str = "",
+        order: TransactionOrder = TransactionOrder.BY_ID,
+        limit: int | None = None,
+        behind: str | None = None,
     ) -> tuple[TransactionListing, ...]:
-        """Return the transactional ids of all coordinators, by id, that pass every filter.
+        """Return the transactional ids of all coordinators, in order, that pass every filter.
 
-        The pattern is a regular expression in RE2's syntax that the whole id must match. Raises
-        InvalidRequestError for one that RE2 does not take.
+        An id has an entry for its current transaction and one for each that is prepared. The
+        pattern is a regular expression in RE2's syntax that the whole id must match.
+
+        ``limit`` entries at the most; None: all. If there are as many, more may follow:
+        ``position`` of the last one, given as ``behind``, leads to them. Raises InvalidRequestError
+        for a pattern that RE2 does not take, and for a ``behind`` that no entry has.
         """
         request = transactions.ListTransactionsRequest(
             states=numbers_of(states, _STATES),
             producer_ids=producer_ids,
             running_longer_than_ms=running_longer_than_ms,
             transactional_id_pattern=transactional_id_pattern,
+            order=_ORDERS[order],
+            behind=behind or "",
         )
-        return await list_transactions(self._cluster, request, self._deadline())
+        return await list_transactions(self._cluster, request, self._deadline(), limit=limit)
 
     async def describe_transactions(self, transactional_id: str) -> TransactionalIdDescription:
         """Return one transactional id with its transactions.
@@ -72,6 +88,23 @@ class TransactionAdmin(AdminPart):
             producer_id=producer_id,
             producer_epoch=producer_epoch,
             deadline=self._deadline(),
+        )
+
+    async def transaction_history(
+        self,
+        wanted: HistoryFilter = HistoryFilter(),  # noqa: B008 - it does not change
+        *,
+        behind: str | None = None,
+        limit: int = 1_000,
+    ) -> TransactionHistory:
+        """Return transactions that have ended, the last one first, that pass the filter.
+
+        Coordinators keep them for a day, or for less if there are many
+        (``transaction_history_entries_max`` and its like). ``behind`` of the returned part leads to
+        the one before. Raises InvalidRequestError.
+        """
+        return await transaction_history(
+            self._cluster, wanted, behind=behind, limit=limit, deadline=self._deadline()
         )
 
     async def list_prepared_transactions(

@@ -1,5 +1,7 @@
 """What coordinators answer about producers and transactions."""
 
+from collections.abc import Sequence
+
 from aiosemel._answers.fields import (
     Unfit,
     at_least,
@@ -15,6 +17,7 @@ from aiosemel._answers.fields import (
 )
 from aiosemel._answers.registry import Checks
 from semel.common.v1 import participants_pb2 as participants
+from semel.coordinator.v1 import history_pb2 as history
 from semel.coordinator.v1 import outcomes_pb2 as outcomes
 from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel_common.wire import methods
@@ -30,6 +33,7 @@ CHECKS.says_nothing(
 _OUTCOMES = frozenset(outcomes.TransactionOutcome.values()) - {
     outcomes.TRANSACTION_OUTCOME_UNSPECIFIED
 }
+_ENDS = frozenset({outcomes.TRANSACTION_OUTCOME_COMMITTED, outcomes.TRANSACTION_OUTCOME_ABORTED})
 _RESULTS = frozenset(participants.TransactionResult.values()) - {
     participants.TRANSACTION_RESULT_UNSPECIFIED
 }
@@ -122,6 +126,7 @@ def _description(described: transactions.TransactionalIdDescription) -> None:
         moment("transactions.prepared_time_ms", transaction.prepared_time_ms)
         named_participants("participants", transaction.participants)
         named_participants("missing_markers", transaction.missing_markers)
+        moment("transactions.decided_time_ms", transaction.decided_time_ms)
     if described.HasField("joint"):
         _joint(described.joint)
 
@@ -140,7 +145,10 @@ def _joint(joint: transactions.JointDescription) -> None:
 def _list_transactions(
     request: transactions.ListTransactionsRequest, answer: transactions.ListTransactionsResponse
 ) -> None:
-    del request  # Filters: the service knows best what they match.
+    # The service knows best what filters match, and one id may have many entries on a page.
+    names = {each.transactional_id for each in answer.transactions}
+    if request.limit and len(names) > request.limit:
+        raise Unfit("number of transactional ids", len(names), f"is over {request.limit}")
     for transaction in answer.transactions:
         identified("transactions.transactional_id", transaction.transactional_id)
         at_least("transactions.producer_id", transaction.producer_id)
@@ -151,6 +159,52 @@ def _list_transactions(
         at_least("transactions.joint_writers", transaction.joint_writers)
         moment("transactions.start_time_ms", transaction.start_time_ms)
         moment("transactions.last_update_time_ms", transaction.last_update_time_ms)
+
+
+@CHECKS.of(methods.LIST_TRANSACTION_HISTORY)
+def _list_transaction_history(
+    request: history.ListTransactionHistoryRequest, answer: history.ListTransactionHistoryResponse
+) -> None:
+    if request.limit and len(answer.transactions) > request.limit:
+        raise Unfit("number of transactions", len(answer.transactions), f"is over {request.limit}")
+    for ended in answer.transactions:
+        identified("transactions.position", ended.position)
+        identified("transactions.transactional_id", ended.transactional_id)
+        if request.transactional_id:
+            same("transactions.transactional_id", ended.transactional_id, request.transactional_id)
+        at_least("transactions.producer_id", ended.producer_id, 1)
+        at_least("transactions.producer_epoch", ended.producer_epoch)
+        at_least("transactions.txn_version", ended.txn_version, -1)
+        one_of("transactions.outcome", ended.outcome, _ENDS)
+        moment("transactions.start_time_ms", ended.start_time_ms)
+        moment("transactions.prepared_time_ms", ended.prepared_time_ms)
+        moment("transactions.decided_time_ms", ended.decided_time_ms)
+        moment("transactions.completed_time_ms", ended.completed_time_ms)
+        at_least("transactions.participant_count", ended.participant_count, len(ended.participants))
+        for each in ended.participants:
+            moment("participants.marker_time_ms", each.marker_time_ms)
+            if not each.participant.HasField("group_id"):
+                at_least("participants.partition", each.participant.topic_partition.partition)
+                identified("participants.topic_id", each.participant.topic_partition.topic_id)
+    _newest_first("transactions.position", [ended.position for ended in answer.transactions])
+
+
+@CHECKS.of(methods.LIST_AUDIT)
+def _list_audit(request: history.ListAuditRequest, answer: history.ListAuditResponse) -> None:
+    if request.limit and len(answer.entries) > request.limit:
+        raise Unfit("number of entries", len(answer.entries), f"is over {request.limit}")
+    for entry in answer.entries:
+        identified("entries.position", entry.position)
+        identified("entries.action", entry.action)
+        moment("entries.time_ms", entry.time_ms)
+    _newest_first("entries.position", [entry.position for entry in answer.entries])
+
+
+def _newest_first(field: str, positions: Sequence[str]) -> None:
+    """Check that positions are in the order of a list that begins with the last entry."""
+    distinct(field, positions)
+    if list(positions) != sorted(positions, reverse=True):
+        raise Unfit(field, positions[0], "is not in order")
 
 
 @CHECKS.of(methods.GET_TRANSACTION_OUTCOME)

@@ -25,9 +25,11 @@ from aiosemel.types.descriptions import (
     TransactionState,
 )
 from aiosemel.types.offsets import TopicPartition
+from aiosemel.types.transaction_history import TransactionClient
 from aiosemel.types.transaction_outcomes import AbortReason
 from semel.common.v1 import participants_pb2 as participants
 from semel.coordinator.v1 import cluster_pb2 as cluster
+from semel.coordinator.v1 import history_pb2 as history
 from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel.group.v1 import group_pb2 as group
 
@@ -182,6 +184,7 @@ def transaction_listing(answer: transactions.TransactionListing) -> TransactionL
         last_update_time_ms=answer.last_update_time_ms,
         fenced_transactions=answer.fenced_transactions,
         joint_writers=answer.joint_writers,
+        position=answer.position,
     )
 
 
@@ -196,7 +199,13 @@ def transactional_id(
         transaction_timeout_ms=answer.transaction_timeout_ms,
         transactions=tuple(_transaction(transaction, names) for transaction in answer.transactions),
         joint=_joint(answer.joint) if answer.HasField("joint") else None,
+        client=transaction_client(answer.client) if answer.HasField("client") else None,
     )
+
+
+def transaction_client(answer: history.TransactionClient) -> TransactionClient:
+    """Describe a program that writes transactions."""
+    return TransactionClient(name=answer.name, address=answer.address, principal=answer.principal)
 
 
 def _joint(answer: transactions.JointDescription) -> JointDescription:
@@ -230,6 +239,7 @@ def _transaction(
         abort_reason=AbortReason.named(answer.abort_reason),
         traceparent=answer.traceparent,
         prepared_time_ms=answer.prepared_time_ms or None,
+        decided_time_ms=answer.decided_time_ms or None,
         producer_id=answer.producer_id,
     )
 

@@ -11,6 +11,7 @@ from aiosemel.errors import SemelError
 from aiosemel.types.isolation import ISOLATION, IsolationLevel
 from aiosemel.types.offsets import DeletedRecords, OffsetAndTimestamp, OffsetSpec, TopicPartition
 from semel.broker.v1 import broker_pb2 as broker
+from semel.coordinator.v1.outcomes_pb2 import Operator
 from semel_common import ids
 from semel_common.wire import status
 from semel_common.wire.methods import DELETE_RECORDS, LIST_OFFSETS
@@ -82,8 +83,9 @@ class LogOffsets:
 class RecordDeletion:
     """Deletes the oldest records of partitions."""
 
-    def __init__(self, cluster: Cluster, *, validate_only: bool) -> None:
+    def __init__(self, cluster: Cluster, operator: Operator, *, validate_only: bool) -> None:
         self._cluster = cluster
+        self._operator = operator
         self._validate_only = validate_only
 
     async def delete(
@@ -91,14 +93,17 @@ class RecordDeletion:
     ) -> dict[TopicPartition, DeletedRecords]:
         """Delete below an offset, None: all that is stable. Raises what ``Leaders.ask`` raises."""
         leaders = Leaders(self._cluster, self._ask)
-        questions = {each: partial(_deletion, before=offset) for each, offset in before.items()}
+        questions = {
+            each: partial(_deletion, topic=each.topic, before=offset)
+            for each, offset in before.items()
+        }
         return await leaders.ask(questions, deadline)
 
     async def _ask(
         self, address: str, questions: Sequence[broker.DeleteRecordsPartition], deadline: Deadline
     ) -> list[DeletedRecords | SemelError]:
         request = broker.DeleteRecordsRequest(
-            partitions=questions, validate_only=self._validate_only
+            partitions=questions, validate_only=self._validate_only, operator=self._operator
         )
         response = await self._cluster.attempt_at(
             address, DELETE_RECORDS, request, deadline=deadline
@@ -127,10 +132,11 @@ def _question(
 
 
 def _deletion(
-    partition: ids.TopicPartition, *, before: int | None
+    partition: ids.TopicPartition, *, topic: str, before: int | None
 ) -> broker.DeleteRecordsPartition:
+    # The name is for the audit.
     deletion = broker.DeleteRecordsPartition(
-        topic_id=partition.topic_id, partition=partition.partition
+        topic=topic, topic_id=partition.topic_id, partition=partition.partition
     )
     if before is None:
         deletion.all = True

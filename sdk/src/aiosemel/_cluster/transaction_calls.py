@@ -1,7 +1,6 @@
 """What coordinators are asked about transactions, by the admin client and by producers."""
 
-from collections.abc import Awaitable, Iterable, Mapping
-from functools import partial
+from collections.abc import Iterable, Mapping
 
 from aiosemel._cluster import from_wire
 from aiosemel._cluster.metadata import COORDINATOR, topics_in
@@ -21,6 +20,8 @@ from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel.coordinator.v1.cluster_pb2 import MetadataRequest
 from semel_common.wire import methods, status
 
+PAGE_MAX = 10_000
+"""The most entries that one answer may be asked for."""
 OUTCOMES: Mapping[int, KnownOutcome] = {
     wire.TRANSACTION_OUTCOME_COMMITTED: KnownOutcome.COMMITTED,
     wire.TRANSACTION_OUTCOME_ABORTED: KnownOutcome.ABORTED,
@@ -28,7 +29,7 @@ OUTCOMES: Mapping[int, KnownOutcome] = {
     wire.TRANSACTION_OUTCOME_PREPARED: KnownOutcome.PREPARED,
     wire.TRANSACTION_OUTCOME_TOO_OLD_TO_KNOW: KnownOutcome.TOO_OLD_TO_KNOW,
 }
-REASONS: Mapping[int, AbortReason] = {
+REASONS: Mapping[wire.AbortReason.ValueType, AbortReason] = {
     wire.ABORT_REASON_CLIENT: AbortReason.CLIENT,
     wire.ABORT_REASON_TIMED_OUT: AbortReason.TIMED_OUT,
     wire.ABORT_REASON_FENCED: AbortReason.FENCED,
@@ -71,20 +72,66 @@ async def get_outcome(
 
 
 async def list_transactions(
-    cluster: Cluster, request: transactions.ListTransactionsRequest, deadline: Deadline
+    cluster: Cluster,
+    request: transactions.ListTransactionsRequest,
+    deadline: Deadline,
+    *,
+    limit: int | None = None,
 ) -> tuple[TransactionListing, ...]:
-    """Ask all coordinators; returns transactional ids in order."""
-    found: list[TransactionListing] = []
+    """Ask all coordinators for the first entries of the request's order; see ``Admin``.
 
-    def ask(route: Route, token: str) -> Awaitable[transactions.ListTransactionsResponse]:
-        of_page = transactions.ListTransactionsRequest(page_token=token)
-        of_page.MergeFrom(request)
-        return cluster.call(route, methods.LIST_TRANSACTIONS, of_page, deadline=deadline)
-
+    Each coordinator gives its first ones: as many from one of them may be all there are.
+    """
+    if limit is not None and limit < 1:
+        raise InvalidRequestError(f"limit is {limit}: ask for one or more", field="limit")
+    found: list[transactions.TransactionListing] = []
     for route in await cluster.everyone(COORDINATOR, deadline):
-        async for page in pages(partial(ask, route)):
-            found.extend(map(from_wire.transaction_listing, page.transactions))
-    return tuple(sorted(found, key=lambda listing: listing.transactional_id))
+        found += await _listed(cluster, route, request, limit, deadline)
+    found.sort(key=_place_by_age if request.order else _place_by_id)
+    return tuple(map(from_wire.transaction_listing, found[:limit]))
+
+
+async def _listed(
+    cluster: Cluster,
+    route: Route,
+    request: transactions.ListTransactionsRequest,
+    limit: int | None,
+    deadline: Deadline,
+) -> list[transactions.TransactionListing]:
+    """Return the entries of one coordinator; with a limit, its first ones.
+
+    A coordinator of an older release knows neither order nor positions: it gives its whole list.
+    """
+
+    async def ask(token: str) -> transactions.ListTransactionsResponse:
+        of_page = transactions.ListTransactionsRequest(
+            page_token=token, limit=0 if limit is None else min(limit, PAGE_MAX)
+        )
+        of_page.MergeFrom(request)
+        return await cluster.call(route, methods.LIST_TRANSACTIONS, of_page, deadline=deadline)
+
+    found: list[transactions.TransactionListing] = []
+    async for page in pages(ask):
+        found += page.transactions
+        has_positions = all(entry.position for entry in page.transactions)
+        if request.behind and not has_positions:
+            raise InvalidRequestError(
+                f"behind is {request.behind[:80]!r}, and a coordinator of an older release cannot"
+                " go on behind an entry: list all",
+                field="behind",
+            )
+        if limit is not None and len(found) >= limit and has_positions:
+            return found
+    return found
+
+
+def _place_by_id(entry: transactions.TransactionListing) -> tuple[str, int]:
+    return entry.transactional_id, entry.producer_epoch
+
+
+def _place_by_age(entry: transactions.TransactionListing) -> tuple[bool, int, str, int]:
+    is_idle = not entry.start_time_ms
+    return is_idle, entry.start_time_ms, entry.transactional_id, entry.producer_epoch
 
 
 async def describe_transactions(
@@ -117,6 +164,17 @@ async def _topic_names(
         },
         deadline,
     )
+
+
+async def topic_id_of(cluster: Cluster, topic: str, deadline: Deadline) -> str:
+    """Return the id of a topic; of a name that no topic has, the text itself: it may be an id."""
+    response = await cluster.call(
+        cluster.any_coordinator(),
+        methods.METADATA,
+        MetadataRequest(topics=[topic]),
+        deadline=deadline,
+    )
+    return next((found.topic_id for found in topics_in(response)), topic)
 
 
 async def topic_names(cluster: Cluster, ids: Iterable[str], deadline: Deadline) -> dict[str, str]:

@@ -5,12 +5,14 @@ from collections.abc import Iterable, Mapping
 from aiosemel._cluster.log_offsets import AtTime, LogEnd
 from aiosemel._consumer.consumer_part import ConsumerPart
 from aiosemel._consumer.group.committed_offsets import to_commit
+from aiosemel._shared.value_checks import check_number
 from aiosemel.types.offsets import (
     OffsetAndMetadata,
     OffsetAndTimestamp,
     OffsetSpec,
     PartitionKey,
     TopicPartition,
+    by_partition,
 )
 
 
@@ -40,7 +42,10 @@ class ConsumerOffsets(ConsumerPart):
         committed are found. Raises as ``beginning_offsets``.
         """
         self._check_usable()
-        wanted = {TopicPartition.named(each): AtTime(at) for each, at in timestamps_ms.items()}
+        wanted = {
+            each: AtTime(check_number("timestamp_ms", at))
+            for each, at in by_partition("timestamps_ms", timestamps_ms).items()
+        }
         return await self._log_offsets.find(wanted, self._deadline(timeout_ms))
 
     async def _ends(

@@ -73,3 +73,7 @@ class ConsumerPositions(ConsumerPart):
     def positions(self) -> dict[TopicPartition, int]:
         """Return the positions that are known now."""
         return self._positions.positions()
+
+    def topic_ids(self) -> dict[TopicPartition, str]:
+        """Return the id of the topic of each partition that is held; empty: not known yet."""
+        return self._positions.topic_ids()

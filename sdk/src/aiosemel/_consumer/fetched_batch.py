@@ -50,6 +50,9 @@ def _opened(
         keys=columns.keys,
         timestamps_ms=columns.timestamps_ms,
         headers=columns.headers,
+        producer_id=batch.producer_id,
+        producer_epoch=batch.producer_epoch,
+        is_transactional=batch.transactional,
     )
     return Opened(records, len(plain))
 

@@ -15,7 +15,7 @@ from aiosemel._producer.batching.deliveries import (
     Delivery,
     RecordMetadata,
 )
-from aiosemel._producer.batching.record_sizes import Headers
+from aiosemel._producer.batching.record_sizes import Headers, pairs_of
 from aiosemel._producer.sending.pipeline import Check, Pipeline
 from aiosemel._producer.transactions.transaction_driver import Transactions
 from aiosemel._producer.transactions.transaction_states import Call
@@ -41,8 +41,10 @@ class RecordSends(ABC):
         """Take a record, and send it soon; await the returned delivery to know its offset."""
 
     async def send_all(self, records: Iterable[ProducerRecord]) -> None:
-        """Take records one after the other, as ``send``."""
+        """Take records one after the other, as ``send``; raises TypeError for another object."""
         for record in records:
+            if not isinstance(record, ProducerRecord):
+                raise TypeError(f"records must be ProducerRecord, not {type(record).__name__}")
             await self.send(
                 record.topic,
                 record.value,
@@ -118,7 +120,7 @@ class Sends(RecordSends):
         transaction is not open. A cancelled call has sent nothing.
         """
         self._check_send()
-        pairs = tuple(headers) if headers else ()
+        pairs = pairs_of(headers) if headers else ()
         sent = self._pipeline.try_send(topic, value, key, partition, pairs, timestamp_ms)
         if sent is None:
             check = self._check_after_wait()

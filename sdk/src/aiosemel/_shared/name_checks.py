@@ -7,6 +7,7 @@ from aiosemel.errors import InvalidConfigError, InvalidTopicError
 from semel_common.addresses import split_address
 
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_SHOWN_MAX = 60
 
 
 def parse_bootstrap(bootstrap: str) -> tuple[str, ...]:
@@ -26,7 +27,7 @@ def parse_bootstrap(bootstrap: str) -> tuple[str, ...]:
 def check_topic_names(names: Collection[str]) -> None:
     """Raise InvalidTopicError unless these are names of topics, one at least."""
     if isinstance(names, str):
-        raise InvalidTopicError(f"topics is {names!r}, not a collection of names")
+        raise InvalidTopicError(f"topics is {shown(names)}, not a collection of names")
     if not names:
         raise InvalidTopicError("topics is empty: unsubscribe reads none")
     for name in names:
@@ -38,8 +39,18 @@ def check_topic_name(name: object) -> None:
     name = check_str("topic", name)
     if _TOPIC_NAME.fullmatch(name) is None:
         raise InvalidTopicError(
-            f"topic name {name!r} is not 1 to 249 characters of a-z, A-Z, 0-9, '.', '_' and '-'"
+            f"topic name {shown(name)} is not 1 to 249 characters of a-z, A-Z, 0-9, '.', '_' and"
+            " '-'"
         )
+
+
+def shown(given: object) -> str:
+    """Return a value as errors quote it: its start, if it is long."""
+    try:
+        text = repr(given)
+    except ValueError:  # a number of more digits than Python writes
+        return f"a value of type {type(given).__name__}"
+    return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}…"
 
 
 def check_str(what: str, given: object) -> str:

@@ -3,13 +3,12 @@
 A value that no request can carry would fail where the request is written, after it was counted.
 """
 
-from aiosemel._shared.name_checks import check_str
+from aiosemel._shared.name_checks import check_str, shown
 from aiosemel.errors import InvalidGroupIdError, InvalidRequestError
 from semel_common.wire.messages.request_bounds import NAME_LENGTH_MAX
 
 INT32_MAX = (1 << 31) - 1
 INT64_MAX = (1 << 63) - 1
-_SHOWN_MAX = 60
 
 
 def check_group_id(group_id: object) -> str:
@@ -30,11 +29,10 @@ def check_text(
 ) -> str:
     """Return a text that can be sent, perhaps an empty one; raises TypeError, or ``error``."""
     text = check_str(what, given)
-    shown = text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}…"
     if length_max is not None and len(text) > length_max:
-        raise error(f"{what} {shown!r} has {len(text)} characters: give {length_max} at most")
+        raise error(f"{what} {shown(text)} has {len(text)} characters: give {length_max} at most")
     if not _is_unicode(text):
-        raise error(f"{what} {shown!r} has surrogates, which are no characters: leave them out")
+        raise error(f"{what} {shown(text)} has surrogates, which are no characters: leave them out")
     return text
 
 
@@ -51,5 +49,5 @@ def check_number(what: str, given: object, *, minimum: int = 0, maximum: int = I
     if type(given) is not int:
         raise TypeError(f"{what} must be int, not {type(given).__name__}")
     if not minimum <= given <= maximum:
-        raise InvalidRequestError(f"{what} is {given}, not {minimum} to {maximum}")
+        raise InvalidRequestError(f"{what} is {shown(given)}, not {minimum} to {maximum}")
     return given

@@ -11,45 +11,34 @@ Every transaction ends in one of three ways:
 * definitely not: it is aborted, and the consumer goes back to where the records began,
 * unknown: the commit is repeated until its outcome is definite; it takes effect once.
 
-A producer that has come to its end is replaced by a new one, whose ``init_transactions`` waits
-until every earlier transaction of the id is settled; then the consumer goes on from the group's
-committed offsets, which are the only witness of what became of the last transaction. A producer
-that another instance has fenced is replaced only if ``take_over_when_fenced`` says so.
-
 The failure decides the next step. A failure on the way (brokers, coordinators, rebalances,
 time-outs) is not the records' fault: the loop processes them again, after a pause that grows, for
 ever. An error of the handler, or a refusal because of the contents, is the records' fault: the loop
 tries them one by one, and the one that still fails is poison (``poison.Suspects``).
 """
 
-import asyncio
-from collections.abc import Callable, Collection, Generator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Generator
 from dataclasses import replace
-from random import Random
 
 from opentelemetry.trace import Tracer
 
 from aiosemel._cluster.retry import Deadline
 from aiosemel._consumer.consumer import Consumer
 from aiosemel._consumer.consumer_spans import processing
-from aiosemel._producer.transactional_producer import TransactionalProducer
 from aiosemel._transform.failures import (
     Fault,
-    HandlerError,
     StopError,
     cause_of,
     fault_of,
     place_of,
 )
-from aiosemel._transform.outputs import Outputs
+from aiosemel._transform.input_transactions import InputTransactions, OpenTransaction
 from aiosemel._transform.pausing import Pausing
 from aiosemel._transform.poison import Input, Suspects
-from aiosemel._transform.producer_supply import ProducerSupply
 from aiosemel._transform.stop_on_signal import run_until_signal
 from aiosemel._transform.types import (
-    Handler,
+    Made,
     OnEvent,
-    OnPoison,
     RecordPoisoned,
     TransactionAborted,
     TransactionCommitted,
@@ -58,15 +47,12 @@ from aiosemel._transform.types import (
     TransformStats,
 )
 from aiosemel.errors import (
-    ApplicationRecoverableError,
+    DatabaseOutcomeUnknownError,
     IllegalStateError,
-    InvalidRequestError,
-    RetriableError,
-    SemelError,
     TransactionOutcomeUnknownError,
 )
 from aiosemel.types.consumer_records import ConsumerRecord
-from aiosemel.types.offsets import OffsetAndMetadata, TopicPartition
+from aiosemel.types.offsets import TopicPartition
 from semel_common.library_log import get_logger
 
 _log = get_logger(__name__)
@@ -75,22 +61,27 @@ _log = get_logger(__name__)
 class Transform:
     """One consume-transform-produce loop. Made by ``SemelClient.transform``."""
 
-    def __init__(  # noqa: PLR0913 - all but two are named
+    def __init__(  # noqa: PLR0913 - all but three are named
         self,
         consumer: Consumer,
-        make_producer: Callable[[], TransactionalProducer],
+        transactions: InputTransactions,
+        pausing: Pausing,
         *,
         source: Collection[str],
-        handler: Handler,
-        on_poison: OnPoison | None,
+        handler: Callable[..., Awaitable[Made]],
+        on_poison: Callable[..., Awaitable[Made]] | None,
         on_event: OnEvent | None,
         options: TransformOptions,
         handle_signals: bool = False,
-        random: Random | None = None,
         tracer: Tracer | None = None,
     ) -> None:
-        """Do nothing yet. The consumer is closed at the end, and so is every producer made."""
+        """Do nothing yet. Consumer and transactions are closed at the end.
+
+        ``handler`` and ``on_poison`` are given the arguments of the open transaction, too.
+        """
         self._consumer = consumer
+        self._transactions = transactions
+        self._pausing = pausing
         self._source = source
         self._handler = handler
         self._on_poison = on_poison
@@ -100,10 +91,6 @@ class Transform:
         self._input = Input()
         self._suspects = Suspects(options.handler_retries)
         self._stats = TransformStats()
-        self._pausing = Pausing(options, random or Random())
-        self._producers = ProducerSupply(
-            make_producer, self._pausing, take_over_when_fenced=options.take_over_when_fenced
-        )
         self._failures = 0
         self._started = False
         self._handle_signals = handle_signals
@@ -112,7 +99,8 @@ class Transform:
     @property
     def stats(self) -> TransformStats:
         """What has happened so far."""
-        return replace(self._stats, producers=self._producers.made)
+        made = self._transactions
+        return replace(self._stats, producers=made.producers, unknown=made.unknown)
 
     def stop(self) -> None:
         """Let ``run`` end: after the transaction that is open now, if there is one."""
@@ -147,15 +135,19 @@ class Transform:
 
     async def _run(self) -> None:
         try:
-            await self._producers.start()
-            self._consumer.subscribe(self._source, on_revoked=self._forget)
+            await self._transactions.start()
+            self._consumer.subscribe(
+                self._source,
+                on_assigned=self._transactions.find_positions,
+                on_revoked=self._forget,
+            )
             while not self._pausing.stopping:
                 await self._poll()
                 if self._input:
-                    await self._consume(self._producers.present)
+                    await self._consume()
         finally:
             try:
-                await self._producers.close()
+                await self._transactions.close()
             finally:
                 await self._consumer.close()
 
@@ -180,123 +172,78 @@ class Transform:
 
     # -- one transaction -------------------------------------------------------------------------
 
-    async def _consume(self, producer: TransactionalProducer) -> None:
+    async def _consume(self) -> None:
         """Consume what was gathered in one transaction, or go back to before it."""
         taken, self._input = self._input, Input()
         records = taken.records()
         self._transacting = True
         try:
             with processing(self._tracer, records):
-                await self._transact(producer, taken, records)
+                await self._transact(taken, records)
         finally:
             self._transacting = False
 
-    async def _transact(
-        self, producer: TransactionalProducer, taken: Input, records: list[ConsumerRecord]
-    ) -> None:
+    async def _transact(self, taken: Input, records: list[ConsumerRecord]) -> None:
         failure = self._suspects.poison(records)
-        outputs = Outputs(producer)
-        if not await self._begin(producer):
+        transaction = await self._transactions.begin()
+        if transaction is None:
             return
         try:
             if failure is None:
-                await self._handle(records, outputs)
+                await self._handle(records, transaction)
             else:
-                await self._give_up(records[0], failure.error, outputs)
+                await self._give_up(records[0], failure.error, transaction)
             ends = taken.ends(self._consumer.positions())
-            await self._send_offsets(producer, ends)
-            await self._commit(producer)
+            await self._transactions.commit(ends, taken)
         except Exception as error:  # noqa: BLE001 - whatever it is, the transaction must end
-            await self._recover(producer, taken, error)
+            await self._recover(taken, error)
             return
         self._pausing.succeeded()
         self._failures = 0
         self._suspects.passed(ends)
-        self._count(committed=1, records_in=len(records), records_out=outputs.count)
+        self._count(committed=1, records_in=len(records), records_out=transaction.records_out)
         if failure is not None:
             self._count(poisoned=1)
             await self._tell(RecordPoisoned(record=records[0], error=failure.error))
         offsets = {each: end.offset for each, end in ends.items()}
         await self._tell(
             TransactionCommitted(
-                records_in=len(records), records_out=outputs.count, offsets=offsets
+                records_in=len(records), records_out=transaction.records_out, offsets=offsets
             )
         )
 
-    async def _begin(self, producer: TransactionalProducer) -> bool:
-        """Begin a transaction; False if there is nothing to consume in it any more."""
-        while True:
-            try:
-                await producer.begin_transaction()
-            except RetriableError as error:
-                if self._pausing.stopping:
-                    return False
-                _log.warning("beginning again: %s", error)
-                await self._pausing.pause()
-            except ApplicationRecoverableError as end:
-                await self._producers.replace(end)
-                self._consumer.seek_to_committed()
-                return False
-            else:
-                return True
-
-    async def _handle(self, records: list[ConsumerRecord], outputs: Outputs) -> None:
+    async def _handle(self, records: list[ConsumerRecord], transaction: OpenTransaction) -> None:
         try:
-            await outputs.send_all(await self._handler(records, outputs) or ())
+            await transaction.send_all(await self._handler(records, *transaction.arguments))
         except Exception as error:
-            raise HandlerError from error
+            raise transaction.explain(error) from error
         finally:
-            outputs.close()
+            transaction.close()
 
-    async def _give_up(self, record: ConsumerRecord, error: Exception, outputs: Outputs) -> None:
+    async def _give_up(
+        self, record: ConsumerRecord, error: Exception, transaction: OpenTransaction
+    ) -> None:
         assert self._on_poison is not None, "without it, the error has been raised"
         try:
-            await outputs.send_all(await self._on_poison(record, error, outputs) or ())
+            made = await self._on_poison(record, error, *transaction.arguments)
+            await transaction.send_all(made)
         except Exception as stop:
             stop.add_note(f"on {place_of(record)}")
             raise StopError from stop
         finally:
-            outputs.close()
-
-    async def _send_offsets(
-        self, producer: TransactionalProducer, ends: Mapping[TopicPartition, OffsetAndMetadata]
-    ) -> None:
-        try:
-            await producer.send_offsets(ends, self._consumer.group_metadata())
-        except Exception as error:
-            raise StopError from error
-
-    async def _commit(self, producer: TransactionalProducer) -> None:
-        """Commit; asks again until the outcome is definite, or cannot be asked for."""
-        while True:
-            try:
-                await producer.commit()
-            except TransactionOutcomeUnknownError as error:
-                self._count(unknown=1)
-                if isinstance(error.__cause__, asyncio.CancelledError):
-                    raise error.__cause__ from None  # what it became, the next start finds out
-                if not error.can_ask_again or self._pausing.stopping:
-                    raise
-                _log.warning("asking for the outcome again: %s", error)
-                await self._pausing.pause()
-            else:
-                return
+            transaction.close()
 
     # -- after a failure -------------------------------------------------------------------------
 
-    async def _recover(
-        self, producer: TransactionalProducer, taken: Input, error: Exception
-    ) -> None:
+    async def _recover(self, taken: Input, error: Exception) -> None:
         """End the transaction, and go back; raises errors that no repetition heals."""
         records = taken.records()
         cause = cause_of(error)
         what = place_of(records[0]) if len(records) == 1 else f"{len(records)} records"
         _log.warning("the transaction of %s did not commit: %r", what, cause)
-        unknown = isinstance(error, TransactionOutcomeUnknownError)
-        if isinstance(error, TransactionOutcomeUnknownError):
-            await self._settle_by_successor(error)
-        else:
-            await self._roll_back(producer, taken, error)
+        unknown = isinstance(error, TransactionOutcomeUnknownError | DatabaseOutcomeUnknownError)
+        await self._transactions.undo(taken, error)
+        if not unknown:
             self._count(aborted=1)
         await self._tell(
             TransactionAborted(records_in=len(records), error=cause, outcome_unknown=unknown)
@@ -304,46 +251,6 @@ class Transform:
         if not unknown:
             self._blame(records, error)
         await self._pausing.pause()
-
-    async def _settle_by_successor(self, error: TransactionOutcomeUnknownError) -> None:
-        """Go on from the group's committed offsets, once they are settled."""
-        if self._pausing.stopping:
-            raise error
-        await self._producers.replace(error)
-        self._consumer.seek_to_committed()
-
-    async def _roll_back(
-        self, producer: TransactionalProducer, taken: Input, error: Exception
-    ) -> None:
-        """Abort, and let the consumer read again what it has polled."""
-        try:
-            await self._abort(producer)
-        except InvalidRequestError:
-            raise
-        except SemelError as end:
-            await self._producers.replace(end, error)
-            self._consumer.seek_to_committed()
-        else:
-            self._go_back(taken)
-
-    async def _abort(self, producer: TransactionalProducer) -> None:
-        while True:
-            try:
-                await producer.abort()
-            except RetriableError as error:
-                if self._pausing.stopping:
-                    return  # closing the producer does what can be done
-                _log.warning("aborting again: %s", error)
-                await self._pausing.pause()
-            else:
-                return
-
-    def _go_back(self, taken: Input) -> None:
-        """Let the consumer read again what it has polled."""
-        held = self._consumer.assignment()
-        for topic_partition, start in taken.starts().items():
-            if topic_partition in held:
-                self._consumer.seek(topic_partition, start)
 
     def _blame(self, records: list[ConsumerRecord], error: Exception) -> None:
         """Suspect the records, if it was their fault; raises errors that no repetition heals."""

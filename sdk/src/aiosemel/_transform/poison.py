@@ -42,6 +42,10 @@ class Input:
         """Return where to go back to, if they are to be read again."""
         return {each: records[0].offset for each, records in self._records.items()}
 
+    def last(self) -> dict[TopicPartition, ConsumerRecord]:
+        """Return the last record of each partition."""
+        return {each: records[-1] for each, records in self._records.items()}
+
     def ends(
         self, positions: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, OffsetAndMetadata]:

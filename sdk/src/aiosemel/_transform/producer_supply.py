@@ -1,6 +1,6 @@
 """The producer of a transformation, and the next one when it has come to its end."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from aiosemel._producer.transactional_producer import TransactionalProducer
 from aiosemel._shared.error_causes import causes
@@ -20,8 +20,10 @@ class ProducerSupply:
         pausing: Pausing,
         *,
         take_over_when_fenced: bool,
+        initialize: Callable[[TransactionalProducer], Awaitable[object]] | None = None,
     ) -> None:
         self._make = make
+        self._initialize = initialize or (lambda producer: producer.init_transactions())
         self._pausing = pausing
         self._take_over_when_fenced = take_over_when_fenced
         self._present: TransactionalProducer | None = None
@@ -32,7 +34,7 @@ class ProducerSupply:
         """Make a producer; every earlier transaction of its id is settled, and visible."""
         producer = self._make()
         try:
-            await producer.init_transactions()
+            await self._initialize(producer)
         except BaseException:
             await producer.close()
             raise

@@ -8,8 +8,9 @@ with status 0. A second signal does what it would have done without. A transform
 signal that the process ignores or has a handler for, and all of them outside of the main thread.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
+from functools import partial
 from random import Random
 from typing import Protocol
 
@@ -18,6 +19,9 @@ from opentelemetry.trace import Tracer
 from aiosemel._consumer.consumer import Consumer
 from aiosemel._producer.transactional_producer import TransactionalProducer
 from aiosemel._transform.loop import Transform
+from aiosemel._transform.pausing import Pausing
+from aiosemel._transform.producer_supply import ProducerSupply
+from aiosemel._transform.semel_transactions import SemelTransactions
 from aiosemel._transform.types import Handler, OnEvent, OnPoison, TransformOptions
 from aiosemel.errors import InvalidConfigError
 from aiosemel.options.client_options import ProducerOptions
@@ -68,54 +72,79 @@ def transform(  # noqa: PLR0913 - all but the client are named
             source=["orders"], group="payer", transactional_id="payer-0", handler=handle
         )
 
-    Await the result, or its ``run``: it goes on until ``stop``, a signal (unless ``handle_signals``
-    is False), cancellation, or an error that only an operator can repair. Outputs and consumed
-    offsets become visible together; a handler never gets a record again once the record's outputs
-    are visible. Other effects of a handler are not part of that.
+    Await the result, or its ``run``: it goes on until ``stop``, a signal (see ``handle_signals``),
+    cancellation, or an error that only an operator can repair. Outputs and consumed offsets become
+    visible together, once for each record. Other effects of a handler are not part of that; those
+    in a database are with ``with_database``.
 
     The transactional id belongs to one application instance: the same after its restart, so that
-    it settles what it had left open, and another one for each instance that runs beside it (one
-    producer for each process, KIP-447). Which partitions an instance reads does not matter: a
-    member that has lost its partitions is fenced by its member epoch. So names like ``payer-0`` and
-    ``payer-1``, such as those of a StatefulSet, are all it takes. The id also names the instance in
-    the group (``group_instance_id``), so an instance that was killed and starts again has its
-    partitions at once, not after the session time-out of 45 s. With ``take_over_when_fenced``, or
-    when an instance does not come back, other instances get them after that time.
+    it settles what it had left open, and another one for each instance beside it, such as
+    ``payer-0`` and ``payer-1`` of a StatefulSet. The id also names the instance in the group
+    (``group_instance_id``): an instance that was killed and starts again has its partitions at
+    once, not after the session time-out of 45 s. After that time, or with
+    ``take_over_when_fenced``, other instances get them.
 
     A record on which the handler raises is tried ``handler_retries`` more times, alone; then it is
-    for ``on_poison``, or without one stops the transformation with the handler's error. A group
-    starts at the beginning of topics that are new to it. ``on_event`` gets each event.
+    for ``on_poison``, or stops the loop. A group starts at the beginning of topics new to it.
     """
     transforming = options or TransformOptions()
-    read = _consumer_options(consumer_options, transforming, transactional_id)
+    read = transform_consumer_options(consumer_options, transforming, transactional_id)
+    consumer = client.consumer(group, read)
+    pausing = Pausing(transforming, random or Random())
+    make = partial(client.transactional_producer, transactional_id, producer_options)
     return Transform(
-        client.consumer(group, read),
-        lambda: client.transactional_producer(transactional_id, producer_options),
+        consumer,
+        _transactions(consumer, make, transforming, pausing),
+        pausing,
         source=source,
         handler=handler,
         on_poison=on_poison,
         on_event=on_event,
         options=transforming,
         handle_signals=handle_signals,
-        random=random,
         tracer=tracer,
     )
 
 
-def _consumer_options(
+def _transactions(
+    consumer: Consumer,
+    make: Callable[[], TransactionalProducer],
+    options: TransformOptions,
+    pausing: Pausing,
+) -> SemelTransactions:
+    take_over = options.take_over_when_fenced
+    producers = ProducerSupply(make, pausing, take_over_when_fenced=take_over)
+    return SemelTransactions(consumer, producers, pausing)
+
+
+def transform_consumer_options(
     given: ConsumerOptions | None, options: TransformOptions, transactional_id: str
 ) -> ConsumerOptions:
     """Return how to read: as a static member, unless two instances may fence one another."""
     read = given or ConsumerOptions(auto_offset_reset=OffsetReset.EARLIEST)
-    if read.enable_auto_commit or read.isolation_level != IsolationLevel.READ_COMMITTED:
-        raise InvalidConfigError(
-            "a transformation reads committed records, and commits offsets in its transactions: "
-            f"isolation_level is {read.isolation_level}, enable_auto_commit is "
-            f"{read.enable_auto_commit}"
-        )
+    check_reads_committed("a transformation", read)
     if not read.group_instance_id and not options.take_over_when_fenced:
         read = replace(read, group_instance_id=transactional_id, leave_group_on_close=True)
     return read
 
 
-__all__ = ["Transform", "TransformClient", "transform"]
+def check_reads_committed(what: str, read: ConsumerOptions) -> None:
+    """Refuse options that would see aborted records, or commit offsets beside the transaction.
+
+    Raises InvalidConfigError.
+    """
+    if read.enable_auto_commit or read.isolation_level != IsolationLevel.READ_COMMITTED:
+        raise InvalidConfigError(
+            f"{what} reads committed records, and commits offsets in its transactions: "
+            f"isolation_level is {read.isolation_level}, enable_auto_commit is "
+            f"{read.enable_auto_commit}"
+        )
+
+
+__all__ = [
+    "Transform",
+    "TransformClient",
+    "check_reads_committed",
+    "transform",
+    "transform_consumer_options",
+]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from aiosemel._transform.outputs import Outputs
-from aiosemel.options.option_checks import check_integers, check_order
+from aiosemel.options.option_checks import check_order, check_values
 from aiosemel.types.consumer_records import ConsumerRecord
 from aiosemel.types.offsets import TopicPartition
 from aiosemel.types.producer_record import ProducerRecord
@@ -101,7 +101,7 @@ class TransformOptions:
 
     def __post_init__(self) -> None:
         """Refuse what cannot work, with InvalidConfigError."""
-        check_integers(self, may_be_zero=_MAY_BE_ZERO)
+        check_values(self, may_be_zero=_MAY_BE_ZERO)
         check_order(self, "retry_backoff_ms", "retry_backoff_max_ms")
 
 

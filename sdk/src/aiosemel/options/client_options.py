@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from aiosemel.errors import InvalidConfigError
-from aiosemel.options.option_checks import check_integers, check_order
+from aiosemel.options.option_checks import check_choice, check_order, check_values
 from semel_common.record_batches.payload_limits import OPENED_MAX_BYTES
 
 
@@ -45,7 +45,8 @@ class ClientOptions:
 
     def __post_init__(self) -> None:
         """Refuse what cannot work, with InvalidConfigError."""
-        check_integers(self, may_be_zero=("retry_backoff_ms", "retry_backoff_max_ms"))
+        may_be_zero = ("retry_backoff_ms", "retry_backoff_max_ms")
+        check_values(self, may_be_zero=may_be_zero, in_requests=("request_timeout_ms",))
         check_order(self, "retry_backoff_ms", "retry_backoff_max_ms")
 
 
@@ -99,15 +100,9 @@ class ProducerOptions:
     def __post_init__(self) -> None:
         """Refuse what cannot work, with InvalidConfigError."""
         may_be_zero = ("registration_delay_ms", "cancelled_commit_grace_ms", "close_timeout_ms")
-        check_integers(self, may_be_zero=may_be_zero)
-        if self.transaction_timeout_ms > _INT32_MAX:
-            raise InvalidConfigError(
-                f"transaction_timeout_ms is {self.transaction_timeout_ms}, more than {_INT32_MAX}"
-            )
-        if self.compression not in set(Compression):
-            raise InvalidConfigError(
-                f"compression is {self.compression!r}: {', '.join(Compression)}"
-            )
+        in_requests = ("request_timeout_ms", "transaction_timeout_ms")
+        check_values(self, may_be_zero=may_be_zero, in_requests=in_requests)
+        check_choice("compression", self.compression, Compression)
         if self.max_in_flight > MAX_IN_FLIGHT_LIMIT:
             raise InvalidConfigError(
                 f"max_in_flight is {self.max_in_flight}, not 1 to {MAX_IN_FLIGHT_LIMIT}"
@@ -127,5 +122,3 @@ MAX_IN_FLIGHT_LIMIT = 5
 
 MAX_REQUEST_SIZE_LIMIT_BYTES = OPENED_MAX_BYTES
 """The largest ``max_request_size_bytes``: brokers open no larger batch."""
-
-_INT32_MAX = (1 << 31) - 1

@@ -7,8 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from aiosemel._consumer.partition_state import OffsetReset
-from aiosemel.errors import InvalidConfigError
-from aiosemel.options.option_checks import check_integers, check_order
+from aiosemel.options.option_checks import check_choice, check_order, check_values
 from aiosemel.types.batch_place import BatchPlace
 from aiosemel.types.isolation import IsolationLevel
 from semel_common.record_batches.payload_limits import READABLE_MAX_BYTES
@@ -75,11 +74,9 @@ class ConsumerOptions:
             ("isolation_level", IsolationLevel),
             ("auto_offset_reset", OffsetReset),
         ):
-            if getattr(self, name) not in set(allowed):
-                raise InvalidConfigError(f"{name} is {getattr(self, name)!r}: {', '.join(allowed)}")
-        if type(self.group_instance_id) is not str:
-            raise InvalidConfigError(f"group_instance_id is {self.group_instance_id!r}, not a text")
-        check_integers(self, may_be_zero=("fetch_max_wait_ms",))
+            check_choice(name, getattr(self, name), allowed)
+        in_requests = ("fetch_min_bytes", "fetch_max_wait_ms", "max_poll_interval_ms")
+        check_values(self, may_be_zero=("fetch_max_wait_ms",), in_requests=in_requests)
         for skip_batch in self.skip_batches:
             BatchPlace.named(skip_batch)
         check_order(self, "max_partition_fetch_bytes", "fetch_max_bytes")

@@ -1,26 +1,45 @@
-"""What options have in common: whole numbers with a minimum, and some that must not cross."""
+"""What options have in common: types and bounds of their values, and some that must not cross."""
 
 from collections.abc import Collection
-from dataclasses import fields
+from dataclasses import Field, fields
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from aiosemel.errors import InvalidConfigError
+from aiosemel._shared.name_checks import shown
+from aiosemel._shared.value_checks import INT32_MAX, INT64_MAX, check_text
+from aiosemel.errors import InvalidConfigError, InvalidRequestError
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
-def check_integers(options: "DataclassInstance", *, may_be_zero: Collection[str] = ()) -> None:
-    """Refuse a number that is not whole, or less than 1, or less than 0 where that is allowed."""
+def check_values(
+    options: "DataclassInstance",
+    *,
+    may_be_zero: Collection[str] = (),
+    in_requests: Collection[str] = (),
+) -> None:
+    """Refuse numbers, switches and texts of another type, or out of bounds.
+
+    A number is at least 1, or 0 where that is allowed. ``in_requests`` are numbers for which
+    requests have 32 bits.
+    """
     for option in fields(options):
-        if option.type is not int:
-            continue
         value = getattr(options, option.name)
-        if type(value) is not int:
-            raise InvalidConfigError(f"{option.name} is {value!r}, not a whole number")
-        minimum = 0 if option.name in may_be_zero else 1
-        if value < minimum:
-            raise InvalidConfigError(f"{option.name} is {value}, less than {minimum}")
+        if option.type is int:
+            minimum = 0 if option.name in may_be_zero else 1
+            maximum = INT32_MAX if option.name in in_requests else INT64_MAX
+            _check_number(option.name, value, minimum, maximum)
+        elif option.type is bool:
+            _check_switch(option.name, value)
+        elif option.type is str or (option.type == str | None and value is not None):
+            _check_text(option, value)
+
+
+def check_choice(name: str, value: object, allowed: type[StrEnum]) -> None:
+    """Refuse a value that is no member of an enumeration."""
+    if not isinstance(value, str) or value not in tuple(allowed):
+        raise InvalidConfigError(f"{name} is {shown(value)}: {', '.join(allowed)}")
 
 
 def check_order(options: "DataclassInstance", lower: str, upper: str) -> None:
@@ -28,3 +47,27 @@ def check_order(options: "DataclassInstance", lower: str, upper: str) -> None:
     low, high = getattr(options, lower), getattr(options, upper)
     if low > high:
         raise InvalidConfigError(f"{upper} is {high}, less than {lower}, which is {low}")
+
+
+def _check_number(name: str, value: object, minimum: int, maximum: int) -> None:
+    if type(value) is not int:
+        raise InvalidConfigError(f"{name} is {shown(value)}, not a whole number")
+    if value < minimum:
+        raise InvalidConfigError(f"{name} is {shown(value)}, less than {minimum}")
+    if value > maximum:
+        raise InvalidConfigError(f"{name} is {shown(value)}, more than {maximum}")
+
+
+def _check_switch(name: str, value: object) -> None:
+    """Refuse a text, above all: ``"false"`` would count as true."""
+    if type(value) is not bool:
+        raise InvalidConfigError(f"{name} is {shown(value)}, neither True nor False")
+
+
+def _check_text(option: "Field[object]", value: object) -> None:
+    if not isinstance(value, str):
+        raise InvalidConfigError(f"{option.name} is {shown(value)}, not a text")
+    try:
+        check_text(option.name, value, InvalidRequestError)
+    except InvalidRequestError as error:
+        raise InvalidConfigError(error.message) from None

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from aiosemel._shared.name_checks import check_str
 from aiosemel.errors import InvalidConfigError
-from aiosemel.options.option_checks import check_integers
+from aiosemel.options.option_checks import check_values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,7 @@ class PoolOptions:
 
     def __post_init__(self) -> None:
         """Refuse what cannot work, with InvalidConfigError."""
-        check_integers(self, may_be_zero=("acquire_timeout_ms", "close_timeout_ms"))
+        check_values(self, may_be_zero=("acquire_timeout_ms", "close_timeout_ms"))
 
 
 def pool_name(prefix: str, instance: str | None) -> str:

@@ -3,6 +3,7 @@
 import re
 from typing import NamedTuple
 
+from aiosemel._shared.name_checks import shown
 from aiosemel.errors import InvalidConfigError
 
 _INT64_MAX = (1 << 63) - 1
@@ -27,7 +28,7 @@ class BatchPlace(NamedTuple):
                 return cls(topic, partition, offset)
             case _:
                 raise InvalidConfigError(
-                    f"a batch is named by (topic, partition, offset), not by {place!r}"
+                    f"a batch is named by (topic, partition, offset), not by {shown(place)}"
                 )
 
     @classmethod
@@ -36,7 +37,8 @@ class BatchPlace(NamedTuple):
         found = _TEXT.fullmatch(text.strip())
         if found is None:
             raise InvalidConfigError(
-                f"a batch is named as TOPIC:PARTITION:OFFSET, such as orders:0:42, not {text!r}"
+                "a batch is named as TOPIC:PARTITION:OFFSET, such as orders:0:42, not"
+                f" {shown(text)}"
             )
         return cls.named((found[1], int(found[2]), int(found[3])))
 

@@ -38,6 +38,11 @@ class ColumnBatch:
     keys: Sequence[bytes | None] | None
     timestamps_ms: Sequence[int]
     headers: Mapping[int, HeaderPairs]
+    producer_id: int = 0
+    """0: written without idempotence."""
+    producer_epoch: int = 0
+    is_transactional: bool = False
+    """Whether a transaction of this producer id and epoch wrote them."""
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -53,6 +58,9 @@ class ColumnBatch:
             keys=None if self.keys is None else self.keys[start:stop],
             timestamps_ms=self.timestamps_ms[start:stop],
             headers={at - start: pairs for at, pairs in self.headers.items() if start <= at < stop},
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            is_transactional=self.is_transactional,
         )
 
     def between(self, start_offset: int, end_offset: int) -> "ColumnBatch":

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from aiosemel.types.offsets import TopicPartition
+from aiosemel.types.transaction_history import TransactionClient
 from aiosemel.types.transaction_outcomes import AbortReason
 
 
@@ -225,6 +226,17 @@ class TransactionListing:
     """The aborts among its last 256 transactions because a new producer took over."""
     joint_writers: int = 0
     """Writers of the joint transaction that is open."""
+    position: str = ""
+    """Where it stands among all entries, for ``behind`` of ``Admin.list_transactions``."""
+
+
+class TransactionOrder(StrEnum):
+    """The order of a list of transactions."""
+
+    BY_ID = "ById"
+    """By transactional id."""
+    OLDEST_FIRST = "OldestFirst"
+    """The transaction that began first comes first; ids without a transaction come last, by id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,6 +265,8 @@ class TransactionDescription:
     """W3C trace context, or empty."""
     prepared_time_ms: int | None = None
     """Of a prepared one: milliseconds since 1970-01-01 UTC."""
+    decided_time_ms: int | None = None
+    """Of a decided one: milliseconds since 1970-01-01 UTC; None: also if it is not known."""
     producer_id: int = 0
     """Of a writer of a joint transaction."""
 
@@ -296,3 +310,6 @@ class TransactionalIdDescription:
     joint: JointDescription | None = None
     """Of an id of joint transactions, which has no producer id of its own: ``transactions`` are
     those of all its writers."""
+    client: TransactionClient | None = None
+    """The producer in charge of the id; None of an id of joint transactions, and if it is not
+    known."""

@@ -1,12 +1,17 @@
 """Partitions, offsets and group memberships, as users of producer and consumer name them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
-from aiosemel._shared.value_checks import check_group_id, check_number, check_text
+from aiosemel._shared.name_checks import check_topic_name, shown
+from aiosemel._shared.value_checks import INT32_MAX, check_group_id, check_number, check_text
 from aiosemel.errors import InvalidRequestError
 from semel_common.wire.messages.request_bounds import NAME_LENGTH_MAX
+
+NO_EPOCH = -1
+"""Of a client that is no member of its group."""
 
 
 class TopicPartition(NamedTuple):
@@ -17,14 +22,23 @@ class TopicPartition(NamedTuple):
 
     @classmethod
     def named(cls, partition: object) -> "TopicPartition":
-        """Return what a caller names by (topic, number); raises TypeError for anything else."""
+        """Return what a caller names by (topic, number).
+
+        Raises TypeError for anything else, and InvalidTopicError or InvalidRequestError for a name
+        or a number that no partition has.
+        """
         match partition:
             case TopicPartition(str(), int()):
-                return partition
+                named = partition
             case (str(topic), int(number)):
-                return cls(topic, number)
+                named = cls(topic, number)
             case _:
-                raise TypeError(f"a partition is named by (topic, number), not by {partition!r}")
+                raise TypeError(
+                    f"a partition is named by (topic, number), not by {shown(partition)}"
+                )
+        check_topic_name(named.topic)
+        check_number("partition", named.partition, maximum=INT32_MAX)
+        return named
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
@@ -32,6 +46,16 @@ class TopicPartition(NamedTuple):
 
 PartitionKey = TypeVar("PartitionKey", bound=tuple[str, int])
 """How callers may name partitions: (topic, partition), a ``TopicPartition`` among others."""
+
+
+Value = TypeVar("Value")
+
+
+def by_partition(what: str, given: Mapping[PartitionKey, Value]) -> dict[TopicPartition, Value]:
+    """Return what a caller gives for each partition; raises TypeError, and as ``named``."""
+    if not isinstance(given, Mapping):
+        raise TypeError(f"{what} must be a mapping with partitions as keys, not {shown(given)}")
+    return {TopicPartition.named(partition): value for partition, value in given.items()}
 
 
 class OffsetAndMetadata(NamedTuple):
@@ -49,7 +73,7 @@ class OffsetAndMetadata(NamedTuple):
         Raises TypeError, and InvalidRequestError for a number or a text that no request carries.
         """
         match at:
-            case OffsetAndMetadata(int(), str()):
+            case OffsetAndMetadata():
                 given = at
             case int(offset) if type(offset) is int:
                 given = cls(offset)
@@ -94,10 +118,15 @@ class ConsumerGroupMetadata:
     group_id: str
     member_id: str = ""
     """Empty: no member. Such commits are taken only while the group has no members."""
-    member_epoch: int = -1
+    member_epoch: int = NO_EPOCH
 
     def __post_init__(self) -> None:
         """Refuse what no group coordinator takes, with InvalidRequestError or TypeError."""
         check_group_id(self.group_id)
         check_text("member_id", self.member_id, InvalidRequestError, length_max=NAME_LENGTH_MAX)
-        check_number("member_epoch", self.member_epoch, minimum=-1)
+        check_number("member_epoch", self.member_epoch, minimum=NO_EPOCH)
+        if bool(self.member_id) != (self.member_epoch != NO_EPOCH):
+            raise InvalidRequestError(
+                f"member_id is {shown(self.member_id)} and member_epoch {self.member_epoch}: give"
+                f" both of a member, or neither for a client outside of the group"
+            )

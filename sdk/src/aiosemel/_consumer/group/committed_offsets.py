@@ -8,8 +8,6 @@ from itertools import chain, repeat
 from aiosemel._cluster.pages import pages
 from aiosemel._cluster.retry import Deadline
 from aiosemel._cluster.routes import Cluster
-from aiosemel._shared.name_checks import check_topic_name
-from aiosemel._shared.value_checks import INT32_MAX, check_number
 from aiosemel.errors import (
     InvalidRequestError,
     RetriableError,
@@ -21,7 +19,9 @@ from aiosemel.types.offsets import (
     OffsetAndMetadata,
     PartitionKey,
     TopicPartition,
+    by_partition,
 )
+from semel.coordinator.v1.outcomes_pb2 import Operator
 from semel.group.v1 import group_pb2 as group
 from semel_common.wire import status
 from semel_common.wire.messages.request_bounds import OFFSETS_MAX
@@ -43,18 +43,12 @@ def to_commit(
 
     Raises TypeError, InvalidRequestError or InvalidTopicError for what no request can carry.
     """
-    if len(offsets) > OFFSETS_MAX:
+    wanted = by_partition("offsets", offsets)
+    if len(wanted) > OFFSETS_MAX:
         raise InvalidRequestError(
-            f"{len(offsets):,} offsets are in one commit: give {OFFSETS_MAX:,} at most"
+            f"{len(wanted):,} offsets are in one commit: give {OFFSETS_MAX:,} at most"
         )
-    return {_partition(each): OffsetAndMetadata.given(at) for each, at in offsets.items()}
-
-
-def _partition(named: object) -> TopicPartition:
-    partition = TopicPartition.named(named)
-    check_topic_name(partition.topic)
-    check_number("partition", partition.partition, maximum=INT32_MAX)
-    return partition
+    return {each: OffsetAndMetadata.given(at) for each, at in wanted.items()}
 
 
 class GroupOffsets:
@@ -134,6 +128,8 @@ class GroupOffsets:
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
         topic_ids: Mapping[TopicPartition, str],
         deadline: Deadline,
+        *,
+        operator: Operator | None = None,
     ) -> None:
         """Commit offsets; of a partition whose topic id is not known, by the topic's name.
 
@@ -156,6 +152,7 @@ class GroupOffsets:
                 group.OffsetCommitTopic(topic=topic, topic_id=topic_id, partitions=partitions)
                 for (topic, topic_id), partitions in topics.items()
             ],
+            operator=operator,
         )
         route = self._cluster.group_coordinator_of(who.group_id)
         response = await self._cluster.call(route, COMMIT_OFFSETS, request, deadline=deadline)

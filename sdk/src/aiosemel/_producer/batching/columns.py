@@ -12,8 +12,10 @@ from aiosemel._producer.batching.record_sizes import (
     RECORD_OVERHEAD_BYTES,
     Headers,
     Slice,
+    check_column,
     check_timestamp,
     headers_size,
+    pairs_of,
     row_sizes,
     slices,
     slices_by,
@@ -52,7 +54,7 @@ class RowColumns:
         pairs = None
         if headers is not None:
             _check_length(values, "headers", headers)
-            pairs = [tuple(header) for header in headers]
+            pairs = [pairs_of(header) for header in headers]
             sizes = [size + headers_size(each) for size, each in zip(sizes, pairs, strict=True)]
         return cls(
             values=values,
@@ -141,6 +143,11 @@ def checked(
     timestamps_ms: Sequence[int] | None,
 ) -> Rows:
     """Look at all that a caller gives; raises TypeError, InvalidRequestError."""
+    check_column("values", values)
+    columns = (("keys", keys), ("headers", headers), ("timestamps_ms", timestamps_ms))
+    for name, column in columns:
+        if column is not None:
+            check_column(name, column)
     _check_times(values, timestamp_ms, timestamps_ms)
     if _encodes(values) and (keys is None or _encodes(keys)):
         if headers is not None:

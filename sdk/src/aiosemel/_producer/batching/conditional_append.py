@@ -9,7 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from aiosemel._producer.batching.record_sizes import Headers, check_timestamp, record_size
+from aiosemel._producer.batching.record_sizes import (
+    Headers,
+    check_column,
+    check_timestamp,
+    pairs_of,
+    record_size,
+)
 from aiosemel._shared.value_checks import check_number
 from aiosemel.errors import InvalidRequestError
 from semel_common.record_batches.headers import HeaderPairs
@@ -41,16 +47,22 @@ class ConditionalAppend:
         timestamps_ms: Sequence[int] | None,
     ) -> Self:
         """Look at all that a caller gives; raises TypeError, InvalidRequestError."""
+        check_column("values", values)
         if not values:
             raise InvalidRequestError("there is nothing to append")
+        if type(partition) is not int:
+            raise TypeError(f"partition must be int, not {type(partition).__name__}")
         check_number("expected_base_offset", expected_base_offset)
         columns = (("keys", keys), ("headers", headers), ("timestamps_ms", timestamps_ms))
         for name, column in columns:
-            if column is not None and len(column) != len(values):
+            if column is None:
+                continue
+            check_column(name, column)
+            if len(column) != len(values):
                 raise InvalidRequestError(f"{len(values)} values have {len(column)} {name}")
         for timestamp_ms in timestamps_ms or ():
             check_timestamp(timestamp_ms)
-        pairs = [tuple(header) for header in headers] if headers else [()] * len(values)
+        pairs = [pairs_of(header) for header in headers] if headers else [()] * len(values)
         return cls(
             partition=partition,
             expected_base_offset=expected_base_offset,

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from aiosemel._producer.batching.batch import Batch
 from aiosemel._producer.batching.columns import RowColumns, Rows
+from aiosemel._shared.name_checks import shown
 from aiosemel.errors import UnknownTopicOrPartitionError
 from semel_common.ids import TopicPartition
 from semel_common.record_batches import partitioner
@@ -68,7 +69,7 @@ class TopicPartitions:
         """Return a partition by number; raises UnknownTopicOrPartitionError."""
         if not 0 <= partition < self.count:
             raise UnknownTopicOrPartitionError(
-                f"topic {self.name} has {self.count} partitions, no partition {partition}"
+                f"topic {self.name} has {self.count} partitions, no partition {shown(partition)}"
             )
         return self.partitions[partition]
 

@@ -5,11 +5,12 @@ caller's types promised.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import accumulate
 from typing import NamedTuple
 
+from aiosemel._shared.name_checks import shown
 from aiosemel.errors import InvalidRecordError, InvalidRequestError
 from semel_common.record_batches.headers import HeaderPairs
 from semel_common.record_batches.payload_limits import HEADER_OVERHEAD_BYTES, HEADERS_PER_RECORD_MAX
@@ -38,6 +39,19 @@ def record_size(value: object, key: object, headers: HeaderPairs) -> int:
     if key is not None:
         size += len(key) if isinstance(key, bytes) else _refuse("key", key)
     return size + headers_size(headers) if headers else size
+
+
+def check_column(name: str, column: object) -> None:
+    """Raise TypeError for a column without a length: each column is read more than once."""
+    if not hasattr(column, "__len__"):
+        raise TypeError(f"{name} must be a sequence, not {type(column).__name__}")
+
+
+def pairs_of(headers: Iterable[tuple[str, bytes | None]]) -> HeaderPairs:
+    """Return the headers of a record as pairs; raises TypeError for a value that has no items."""
+    if not isinstance(headers, Iterable):
+        raise TypeError(f"headers must be (name, value) pairs, not {shown(headers)}")
+    return tuple(headers)
 
 
 def headers_size(headers: HeaderPairs) -> int:
@@ -99,10 +113,12 @@ def slices_by(
 
 def check_timestamp(timestamp_ms: object) -> None:
     """Raise TypeError or InvalidRequestError for a value that is no time after 1970."""
-    if not isinstance(timestamp_ms, int):
+    if type(timestamp_ms) is not int:
         raise TypeError(f"timestamp_ms must be int, not {type(timestamp_ms).__name__}")
     if not 0 <= timestamp_ms <= TIMESTAMP_MAX_MS:
-        raise InvalidRequestError(f"timestamp_ms is {timestamp_ms}, not 0 to {TIMESTAMP_MAX_MS}")
+        raise InvalidRequestError(
+            f"timestamp_ms is {shown(timestamp_ms)}, not 0 to {TIMESTAMP_MAX_MS}"
+        )
 
 
 def _column_sizes(name: str, column: Sequence[bytes | None]) -> list[int]:
@@ -117,7 +133,7 @@ def _check_pair(pair: object) -> None:
         case (_, _):
             pass
         case _:
-            raise TypeError(f"headers must be (name, value) pairs, not {pair!r}")
+            raise TypeError(f"headers must be (name, value) pairs, not {shown(pair)}")
 
 
 def _key_size(key: object) -> int:
@@ -127,7 +143,7 @@ def _key_size(key: object) -> int:
         return len(key.encode())
     except UnicodeEncodeError:
         raise InvalidRecordError(
-            f"header key {key!r} has surrogates, which are no characters: leave them out"
+            f"header key {shown(key)} has surrogates, which are no characters: leave them out"
         ) from None
 
 

@@ -36,6 +36,8 @@ class ProducerSpans:
         self._transactional_id = transactional_id or ""
         self.transaction: Span | None = None
         """If it is recorded."""
+        self.ended: SpanContext | None = None
+        """The transaction that has ended last, if it was recorded."""
         self.is_dropped = transactional_id is not None
         """Whether there is none, or one that is not recorded."""
 
@@ -64,6 +66,7 @@ class ProducerSpans:
     def end(self, outcome: str | None, error: Exception | None = None) -> None:
         """End it, if there is one."""
         span, self.transaction = self.transaction, None
+        self.ended = None if span is None else span.get_span_context()
         if span is None:
             return
         if outcome is not None:
@@ -150,3 +153,8 @@ def active(spans: ProducerSpans | None) -> AbstractContextManager[object]:
 def call(spans: ProducerSpans | None, name: str) -> AbstractContextManager[object]:
     """Do as ``ProducerSpans.call`` does, if there are spans."""
     return _NOTHING if spans is None else spans.call(name)
+
+
+def ended(spans: ProducerSpans | None) -> SpanContext | None:
+    """Return the transaction that has ended last, if there are spans and it was recorded."""
+    return None if spans is None else spans.ended

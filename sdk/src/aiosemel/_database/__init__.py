@@ -1,0 +1,1 @@
+"""What the SDK does with the application's own database."""

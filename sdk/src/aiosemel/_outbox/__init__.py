@@ -1,0 +1,1 @@
+"""The relay of an outbox: from the application's table into topics, exactly once."""

@@ -1,0 +1,1 @@
+"""The application's own database, on each layer and each kind of database."""
