@@ -1,0 +1,1 @@
+"""What the console and the command line both tell of a cluster. No web server."""

@@ -1,0 +1,36 @@
+"""Times, durations and places as people read them. No I/O."""
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from aiosemel import OpenTransaction
+
+
+def time_text(timestamp_ms: int) -> str | None:
+    """Return a time as people write it, in UTC; None for 0, which means none."""
+    if timestamp_ms <= 0:
+        return None
+    return datetime.fromtimestamp(timestamp_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def duration_text(duration_ms: int) -> str:
+    """Return a duration in the units that suit it."""
+    seconds, milliseconds = divmod(duration_ms, 1000)
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    if minutes:
+        return f"{minutes} min {seconds} s"
+    return f"{seconds}.{milliseconds // 100} s" if seconds else f"{milliseconds} ms"
+
+
+def place(found: "OpenTransaction") -> str:
+    """Name where a transaction is open."""
+    return f"group {found.group_id}" if found.partition is None else str(found.partition)
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun: ``1 record``, ``2 records``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,0 +1,1 @@
+"""Questions to the cluster that several pages have."""

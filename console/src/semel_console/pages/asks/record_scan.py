@@ -1,0 +1,143 @@
+"""Bounded reads of one log, and the transactions that wrote its records."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from aiosemel import (
+    ConsumerOptions,
+    ConsumerRecord,
+    IsolationLevel,
+    LogRange,
+    SemelClient,
+    TopicDescription,
+    TopicPartition,
+    TransactionOutcomeDescription,
+)
+from semel_console.insight.offset_views import Watermarks
+from semel_console.views.blocks import Missing
+from semel_console.views.record_views.message_view import (
+    COMMITTED,
+    RECORDS_MAX,
+    ScannedRecords,
+    WantedRecords,
+    Writer,
+)
+from semel_console.web.visit import Visit
+
+SCAN_MAX_S = 0.5
+SCAN_MAX_OFFSETS = 20_000
+"""How far one page looks for records: the address of the next page goes on from there."""
+_FETCH_BYTES = 262_144
+_TRANSACTIONS_MAX = 10
+"""The transactions of one page whose ids are looked up."""
+
+
+async def scan(
+    client: SemelClient, topic: TopicDescription, wanted: WantedRecords, marks: Watermarks
+) -> ScannedRecords:
+    """Read until a page is full, the log ends, or enough was read; never wait for a record."""
+    sees_all = wanted.isolation != COMMITTED
+    end = marks.end if sees_all else marks.stable_end
+    stop = wanted.start + 1 if wanted.one else wanted.start + SCAN_MAX_OFFSETS
+    read = await _read(client, topic, wanted, min(end, stop), sees_all=sees_all)
+    found = read.records
+    committed = frozenset(each.offset for each in found)
+    if sees_all and found:
+        committed = await _committed(client, topic, wanted.at, found, marks)
+    return replace(read, committed=committed)
+
+
+async def _read(
+    client: SemelClient,
+    topic: TopicDescription,
+    wanted: WantedRecords,
+    end: int,
+    *,
+    sees_all: bool,
+) -> ScannedRecords:
+    """Return the records that match, how many were read, and where the read has stopped."""
+    isolation = IsolationLevel.READ_UNCOMMITTED if sees_all else IsolationLevel.READ_COMMITTED
+    found: list[ConsumerRecord] = []
+    writers: dict[int, Writer] = {}
+    scanned = 0
+
+    def until(position: int) -> ScannedRecords:
+        return ScannedRecords(records=found, writers=writers, scanned=scanned, next_offset=position)
+
+    if wanted.start >= end:
+        return until(wanted.start)
+    reader = client.read_range(_range(topic, wanted.at, wanted.start, end), _options(isolation))
+    text = wanted.text.encode()
+    stop_s = time.monotonic() + SCAN_MAX_S
+    while batches := await reader.read():
+        for batch in batches:
+            for record in batch.records():
+                scanned += 1
+                if text and text not in (record.key or b"") and text not in (record.value or b""):
+                    continue
+                found.append(record)
+                if batch.is_transactional:
+                    writers[record.offset] = (batch.producer_id, batch.producer_epoch)
+                if len(found) == RECORDS_MAX:
+                    return until(record.offset + 1)
+        if time.monotonic() > stop_s:
+            return until(reader.position)
+    return until(end)
+
+
+async def _committed(
+    client: SemelClient,
+    topic: TopicDescription,
+    at: TopicPartition,
+    found: Sequence[ConsumerRecord],
+    marks: Watermarks,
+) -> frozenset[int]:
+    """Return which of some offsets a reader of committed records sees."""
+    first, end = found[0].offset, min(found[-1].offset + 1, marks.stable_end)
+    if first >= end:
+        return frozenset()
+    reader = client.read_range(
+        _range(topic, at, first, end), _options(IsolationLevel.READ_COMMITTED)
+    )
+    seen: set[int] = set()
+    while batches := await reader.read():
+        seen.update(offset for batch in batches for offset in batch.offsets)
+    return frozenset(each.offset for each in found if each.offset in seen)
+
+
+def _range(topic: TopicDescription, at: TopicPartition, start: int, end: int) -> LogRange:
+    return LogRange(
+        topic=at.topic,
+        topic_id=topic.topic_id,
+        partition=at.partition,
+        start_offset=start,
+        end_offset=end,
+    )
+
+
+def _options(isolation: IsolationLevel) -> ConsumerOptions:
+    return ConsumerOptions(
+        isolation_level=isolation,
+        fetch_max_wait_ms=1,
+        max_partition_fetch_bytes=_FETCH_BYTES,
+    )
+
+
+async def transactions_of(
+    visit: Visit, scanned: ScannedRecords
+) -> dict[Writer, TransactionOutcomeDescription | Missing]:
+    """Return the transactions that wrote some records: each, and its end, as far as it is known."""
+    writers = list(dict.fromkeys(scanned.writers.values()))[:_TRANSACTIONS_MAX]
+    async with asyncio.TaskGroup() as tasks:
+        asked = {
+            writer: tasks.create_task(
+                visit.ask(
+                    "The transaction",
+                    visit.admin.get_transaction_outcome(None, writer[1], producer_id=writer[0]),
+                )
+            )
+            for writer in writers
+        }
+    return {writer: task.result() for writer, task in asked.items()}

@@ -1,0 +1,1 @@
+"""What pages show, as plain values that templates render."""

@@ -1,0 +1,175 @@
+"""One transaction that has ended: where its time went, who wrote it, who ended it. No I/O."""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aiosemel import EndedParticipant, EndedTransaction
+from semel_console.insight.texts import counted, duration_text, time_text
+from semel_console.views import places
+from semel_console.views.blocks import (
+    Cell,
+    Facts,
+    Grid,
+    Notice,
+    Row,
+    Section,
+    Tone,
+    badge,
+    cell,
+    link,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One moment in the life of a transaction."""
+
+    at_ms: int
+    what: Cell
+
+
+def ended_sections(ended: EndedTransaction, trace: Cell) -> Sequence[Section]:
+    """Return all that the history has of a transaction."""
+    notices = [*_operator(ended), *_longest(_steps(ended))]
+    return (
+        Section(title="This transaction", blocks=(*notices, _facts(ended, trace))),
+        Section(title="Timeline", blocks=(timeline(_steps(ended)),)),
+        Section(title="What it wrote to", blocks=(_participants(ended),)),
+    )
+
+
+def _operator(ended: EndedTransaction) -> Sequence[Notice]:
+    operator = ended.operator
+    if operator is None:
+        return ()
+    who = operator.name or "an operator without a name"
+    known = f" ({operator.principal})" if operator.principal else ""
+    where = f" from {operator.address}" if operator.address else ""
+    when = time_text(ended.decided_time_ms or ended.completed_time_ms or 0)
+    return (
+        Notice(
+            text=f"Ended by hand: {who}{known}{where}, {when}. The reason: {operator.reason}",
+            tone=Tone.WARN,
+        ),
+    )
+
+
+def _facts(ended: EndedTransaction, trace: Cell) -> Facts:
+    client = ended.client
+    pairs = [
+        ("Producer id", cell(ended.producer_id)),
+        ("Epoch", cell(ended.producer_epoch)),
+        ("Began", cell(time_text(ended.start_time_ms or 0))),
+        ("Completed", cell(time_text(ended.completed_time_ms or 0))),
+        ("Written by", cell(None if client is None else client.principal or client.name)),
+        ("From", cell(None if client is None else client.address)),
+        ("Trace", trace),
+    ]
+    if ended.txn_version is not None:
+        pairs.append(("Joint version", cell(ended.txn_version)))
+    return Facts(pairs=pairs)
+
+
+def _name(each: EndedParticipant) -> Cell:
+    if each.partition is not None:
+        return link(str(each.partition), places.partition(each.partition))
+    group_id = each.group_id or ""
+    return link(f"group {group_id}", places.group(group_id))
+
+
+def _steps(ended: EndedTransaction) -> Sequence[Step]:
+    """Return the known moments of a transaction, in their order."""
+    steps = [
+        Step(at_ms=at_ms, what=cell(what))
+        for at_ms, what in (
+            (ended.start_time_ms, "registered with its coordinator"),
+            (ended.prepared_time_ms, "prepared"),
+            (ended.decided_time_ms, "decided"),
+        )
+        if at_ms
+    ]
+    steps += [
+        Step(at_ms=each.marker_time_ms, what=_marker(each))
+        for each in ended.participants
+        if each.marker_time_ms
+    ]
+    if ended.completed_time_ms:
+        steps.append(Step(at_ms=ended.completed_time_ms, what=cell("complete")))
+    return sorted(steps, key=lambda step: step.at_ms)
+
+
+def _marker(each: EndedParticipant) -> Cell:
+    name = _name(each)
+    return link(f"marker of {name.text}", name.href)
+
+
+def _longest(steps: Sequence[Step]) -> Sequence[Notice]:
+    """Return the step that took longest, with its share."""
+    pairs = list(itertools.pairwise(steps))
+    if not pairs:
+        return ()
+    before, after = max(pairs, key=lambda pair: pair[1].at_ms - pair[0].at_ms)
+    took_ms = after.at_ms - before.at_ms
+    whole_ms = steps[-1].at_ms - steps[0].at_ms
+    if not whole_ms:
+        return (Notice(text="All its steps lie within one millisecond."),)
+    return (
+        Notice(
+            text=f"The longest step: {duration_text(took_ms)} of {duration_text(whole_ms)}"
+            f" ({100 * took_ms // whole_ms} %), from \u201c{before.what.text}\u201d to"
+            f" \u201c{after.what.text}\u201d."
+        ),
+    )
+
+
+def timeline(steps: Sequence[Step]) -> Grid:
+    """Return the moments of a transaction, with bars; the longest step is marked."""
+    first_ms = steps[0].at_ms if steps else 0
+    whole_ms = max(1, steps[-1].at_ms - first_ms) if steps else 1
+    took = [
+        0,
+        *(after.at_ms - before.at_ms for before, after in itertools.pairwise(steps)),
+    ]
+    return Grid(
+        headings=("Time", "Step", "Took", "Since its begin"),
+        numbers=frozenset({2, 3}),
+        rows=[
+            Row(
+                cells=(
+                    cell(time_text(step.at_ms)),
+                    step.what,
+                    cell(duration_text(took_ms)),
+                    Cell(
+                        text=duration_text(step.at_ms - first_ms),
+                        share=(step.at_ms - first_ms) / whole_ms,
+                        is_neutral=True,
+                    ),
+                ),
+                tone=Tone.WARN if took_ms and took_ms == max(took) else Tone.PLAIN,
+            )
+            for step, took_ms in zip(steps, took, strict=True)
+        ],
+        empty="The coordinator knows of no moment of it.",
+    )
+
+
+def _participants(ended: EndedTransaction) -> Grid:
+    rows = [
+        Row(
+            cells=(
+                _name(each),
+                badge("commit", Tone.GOOD) if each.commits else badge("abort", Tone.BAD),
+                cell(time_text(each.marker_time_ms or 0)),
+            )
+        )
+        for each in ended.participants
+    ]
+    rest = ended.participant_count - len(rows)
+    if rest > 0:
+        rows.append(Row(cells=(cell(f"and {counted(rest, 'other')}"), cell(None), cell(None))))
+    return Grid(
+        headings=("Partition or group", "Marker", "Written at"),
+        rows=rows,
+        empty="It wrote nothing.",
+    )

@@ -1,0 +1,24 @@
+"""How much of a list one page has: pages stay small, however long names are. No I/O."""
+
+from collections.abc import Sequence
+from html import escape
+
+from semel_console.views.blocks import Row
+
+WEIGHT_MAX = 44 << 10
+"""The bytes of a table's lines; a whole page has at most 64 KiB."""
+_CELL_BYTES = 40
+"""The tags around a value."""
+
+
+def fitting(rows: Sequence[Row], rows_max: int) -> Sequence[Row]:
+    """Return the first lines, as many as one page has: at least one."""
+    weight = 0
+    for count, row in enumerate(rows[:rows_max]):
+        weight += sum(
+            _CELL_BYTES + len(escape(cell.text).encode()) + len(escape(cell.href).encode())
+            for cell in row.cells
+        )
+        if weight > WEIGHT_MAX and count:
+            return rows[:count]
+    return rows[:rows_max]

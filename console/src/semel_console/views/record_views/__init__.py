@@ -1,0 +1,1 @@
+"""Records of topics: pages of one log, and tails. No I/O."""

@@ -1,0 +1,46 @@
+"""The finds of a search: topics, groups and transactional ids. No I/O."""
+
+from collections.abc import Sequence
+
+from semel_console.views.blocks import Block, Cell, Grid, Missing, Notice, Page, Row, Section
+
+FOUND_MAX = 50
+
+
+def search_page(
+    text: str,
+    topics: Sequence[Cell] | Missing,
+    groups: Sequence[Cell] | Missing,
+    ids: Sequence[Cell] | Missing,
+) -> Page:
+    """Return what was found, each as a link."""
+    if not text:
+        sections: Sequence[Section] = (
+            Section(title="", blocks=(Notice(text="Give a part of a name in the field above."),)),
+        )
+    else:
+        sections = (
+            Section(title="Topics", note=_cut(topics), blocks=(_found(topics),)),
+            Section(title="Groups", note=_cut(groups), blocks=(_found(groups),)),
+            Section(title="Transactional ids", note=_cut(ids), blocks=(_found(ids),)),
+        )
+    return Page(
+        title=f"Search: {text}" if text else "Search", command="", sections=sections, is_live=False
+    )
+
+
+def _cut(names: Sequence[Cell] | Missing) -> str:
+    """Return the sentence about finds that the page leaves out; empty: it has all."""
+    if isinstance(names, Missing) or len(names) <= FOUND_MAX:
+        return ""
+    return f"More than {FOUND_MAX} have this text in their names: these are the first."
+
+
+def _found(names: Sequence[Cell] | Missing) -> Block:
+    if isinstance(names, Missing):
+        return names
+    return Grid(
+        headings=("Name",),
+        rows=[Row(cells=(name,)) for name in names[:FOUND_MAX]],
+        empty="None has this text in its name.",
+    )

@@ -1,0 +1,367 @@
+"""One transactional id, and one of its transactions. No I/O."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from aiosemel import (
+    AbortReason,
+    JointDescription,
+    KnownOutcome,
+    TopicPartition,
+    TransactionalIdDescription,
+    TransactionDescription,
+    TransactionHistory,
+    TransactionOutcomeDescription,
+    TransactionState,
+)
+from semel_console.insight.texts import duration_text, time_text
+from semel_console.views import places
+from semel_console.views.action_view import Action, offers
+from semel_console.views.blocks import (
+    NOTHING,
+    Block,
+    Cell,
+    Facts,
+    Field,
+    Form,
+    Grid,
+    Missing,
+    Notice,
+    Page,
+    Row,
+    Section,
+    Tone,
+    badge,
+    cell,
+    link,
+)
+from semel_console.views.ended_view import Step, ended_sections, timeline
+from semel_console.views.history_view import history_grid
+from semel_console.views.states import age, transaction_state
+
+_REASONS = {
+    AbortReason.CLIENT: "its own producer aborted it",
+    AbortReason.TIMED_OUT: "it was open for longer than its time-out",
+    AbortReason.FENCED: "a new producer took over its transactional id",
+    AbortReason.OPERATOR: "an operator aborted it",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstWrite:
+    """Where an open transaction began to write in one partition."""
+
+    partition: TopicPartition
+    first_offset: int
+    time_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the cluster answered about a transactional id."""
+
+    transactional_id: str
+    described: TransactionalIdDescription | Missing
+    epoch: int | None
+    """The transaction that the page is about; None: the id with all of them."""
+    outcome: TransactionOutcomeDescription | Missing | None
+    """None: no epoch is asked for."""
+    history: TransactionHistory | Missing
+    """That transaction, if it has ended; without an epoch, the last ones of the id."""
+    owing: Mapping[TopicPartition | str, str]
+    """The instances that owe markers of that transaction, by partition and group id."""
+    writes: Sequence[FirstWrite | Missing]
+    """Of the transaction that the page is about, while it is open."""
+
+
+def transaction_page(asked: Asked, now_ms: int, jaeger: str, *, acts: bool) -> Page:
+    """Return the page of an id, or of one transaction of it; ``acts``: with what may be done."""
+    chosen = _chosen(asked)
+    sections = [
+        *_outcome(asked),
+        *(_actions(chosen, asked) if chosen and acts else ()),
+        *(_one(chosen, asked, now_ms, jaeger) if chosen else _ended(asked, jaeger)),
+        *_all(asked, now_ms),
+    ]
+    name = asked.transactional_id
+    title = name if asked.epoch is None else f"{name}, epoch {asked.epoch}"
+    words: tuple[str | int, ...] = ("transactions", "describe", name)
+    if asked.epoch is not None:
+        words = ("transactions", "timeline", name, asked.epoch)
+    return Page(
+        title=title,
+        command=places.command(*words),
+        sections=sections,
+        trail=(link("Transactions", "/transactions"), *_above(asked)),
+        form=Form(
+            action="/transaction",
+            kept=(("transactional_id", name),),
+            fields=(Field(name="epoch", label="Epoch", value=_text(asked.epoch)),),
+            button="How did it end?",
+        ),
+    )
+
+
+def _above(asked: Asked) -> Sequence[Cell]:
+    if asked.epoch is None:
+        return ()
+    return (link(asked.transactional_id, places.transaction(asked.transactional_id)),)
+
+
+def _text(number: int | None) -> str:
+    return "" if number is None else str(number)
+
+
+def _chosen(asked: Asked) -> TransactionDescription | None:
+    if isinstance(asked.described, Missing) or asked.epoch is None:
+        return None
+    found = (each for each in asked.described.transactions if each.producer_epoch == asked.epoch)
+    return next(found, None)
+
+
+def _outcome(asked: Asked) -> Sequence[Section]:
+    if asked.outcome is None:
+        return ()
+    if isinstance(asked.outcome, Missing):
+        return (Section(title="", blocks=(asked.outcome,)),)
+    return (Section(title="", blocks=(outcome_notice(asked.outcome),)),)
+
+
+def outcome_notice(known: TransactionOutcomeDescription) -> Notice:
+    """Return how a transaction ended, as one sentence."""
+    match known.outcome:
+        case KnownOutcome.COMMITTED:
+            markers = "" if known.is_complete else " Some markers are still missing."
+            return Notice(text=f"Yes: it is committed.{markers}", tone=Tone.GOOD)
+        case KnownOutcome.ABORTED:
+            reason = known.abort_reason
+            why = f"{reason.value}, {_REASONS[reason]}" if reason else "the reason is not known"
+            return Notice(text=f"No: it is aborted ({why}).", tone=Tone.BAD)
+        case KnownOutcome.PREPARED:
+            text = "It is prepared: its owner decides, and no time-out ends it."
+            return Notice(text=text, tone=Tone.WARN)
+        case KnownOutcome.ONGOING:
+            left_ms = known.time_left_ms
+            ends = "" if left_ms is None else f" It times out in {duration_text(left_ms)}."
+            return Notice(text=f"It is open: it may still commit or abort.{ends}", tone=Tone.WARN)
+        case KnownOutcome.TOO_OLD_TO_KNOW:
+            text = "It is too old to know: the last 256 transactions of an id are kept."
+            return Notice(text=text)
+
+
+def _one(
+    chosen: TransactionDescription, asked: Asked, now_ms: int, jaeger: str
+) -> Sequence[Section]:
+    described = asked.described
+    client = None if isinstance(described, Missing) else described.client
+    facts = [
+        ("State", transaction_state(chosen.state)),
+        ("Began", cell(time_text(chosen.start_time_ms or 0))),
+        ("Age", age(chosen.start_time_ms, now_ms)),
+        ("Prepared", cell(time_text(chosen.prepared_time_ms or 0))),
+        ("Decided", cell(time_text(chosen.decided_time_ms or 0))),
+        ("Written by", cell(None if client is None else client.principal or client.name)),
+        ("From", cell(None if client is None else client.address)),
+        ("Trace", _trace(chosen.traceparent, jaeger)),
+    ]
+    wrote = chosen.participants
+    missing = {*map(str, chosen.missing_markers.partitions), *chosen.missing_markers.group_ids}
+    rows = [
+        Row(
+            cells=(
+                link(str(at), places.partition(at)),
+                *_marker(chosen, str(at) in missing, now_ms),
+                cell(asked.owing.get(at)),
+            )
+        )
+        for at in wrote.partitions
+    ] + [
+        Row(
+            cells=(
+                link(f"group {each}", places.group(each)),
+                *_marker(chosen, each in missing, now_ms),
+                cell(asked.owing.get(each)),
+            )
+        )
+        for each in wrote.group_ids
+    ]
+    return (
+        Section(title="This transaction", blocks=(Facts(pairs=facts),)),
+        Section(
+            title="Timeline",
+            blocks=(
+                _timeline(chosen, asked, now_ms),
+                *(write for write in asked.writes if isinstance(write, Missing)),
+            ),
+        ),
+        Section(
+            title="What it wrote to",
+            blocks=(
+                Grid(
+                    headings=("Partition or group", "Marker", "Owed for", "Owed by"),
+                    rows=rows,
+                    empty="The coordinator knows of none yet: short transactions name them when"
+                    " they end.",
+                ),
+            ),
+        ),
+    )
+
+
+def _marker(chosen: TransactionDescription, is_missing: bool, now_ms: int) -> tuple[Cell, Cell]:
+    """Return the state of a participant's marker, and for how long it has been missing."""
+    if chosen.state in {TransactionState.ONGOING, TransactionState.PREPARED}:
+        return badge("not decided", Tone.PLAIN), NOTHING
+    if not is_missing:
+        return badge("written", Tone.GOOD), NOTHING
+    return badge("missing", Tone.BAD), age(chosen.decided_time_ms, now_ms)
+
+
+def _actions(chosen: TransactionDescription, asked: Asked) -> Sequence[Section]:
+    described = asked.described
+    if isinstance(described, Missing):
+        return ()
+    actions = {
+        TransactionState.ONGOING: (Action.ABORT, Action.FENCE),
+        TransactionState.PREPARED: (Action.COMMIT_PREPARED, Action.ABORT_PREPARED),
+    }.get(chosen.state, ())
+    producer_id = chosen.producer_id or described.producer_id
+    links = offers(described.transactional_id, producer_id, chosen.producer_epoch, actions)
+    return (Section(title="", blocks=(Notice(text="By hand:", links=links),)),) if links else ()
+
+
+def _ended(asked: Asked, jaeger: str) -> Sequence[Section]:
+    """Return the transaction that the page is about, from the history."""
+    if asked.epoch is None:
+        return ()
+    if isinstance(asked.history, Missing):
+        return (Section(title="", blocks=(asked.history,)),)
+    for ended in asked.history.transactions:
+        return ended_sections(ended, _trace(ended.traceparent, jaeger))
+    return ()
+
+
+def _timeline(chosen: TransactionDescription, asked: Asked, now_ms: int) -> Block:
+    began_ms = chosen.start_time_ms
+    steps: list[Step] = []
+    if began_ms:
+        steps.append(Step(at_ms=began_ms, what=cell("registered with its coordinator")))
+    steps += [
+        Step(
+            at_ms=write.time_ms,
+            what=link(
+                f"first write to {write.partition}, offset {write.first_offset}",
+                places.messages(
+                    write.partition, start=write.first_offset, isolation="read_uncommitted"
+                ),
+            ),
+        )
+        for write in asked.writes
+        if not isinstance(write, Missing)
+    ]
+    if chosen.prepared_time_ms:
+        what = cell("prepared: the outside system decides")
+        steps.append(Step(at_ms=chosen.prepared_time_ms, what=what))
+    if chosen.decided_time_ms:
+        steps.append(Step(at_ms=chosen.decided_time_ms, what=cell("decided")))
+    steps.append(Step(at_ms=now_ms, what=cell("now")))
+    return timeline(sorted(steps, key=lambda step: step.at_ms))
+
+
+def _trace(traceparent: str, jaeger: str) -> Cell:
+    parts = traceparent.split("-")
+    if len(parts) < _TRACE_PARTS:
+        return cell(None)
+    trace_id = parts[1]
+    return link(trace_id, f"{jaeger.rstrip('/')}/trace/{trace_id}") if jaeger else cell(trace_id)
+
+
+_TRACE_PARTS = 4
+"""A traceparent is version, trace id, span id and flags."""
+
+
+def _all(asked: Asked, now_ms: int) -> Sequence[Section]:
+    described = asked.described
+    if isinstance(described, Missing):
+        return (Section(title="Transactional id", blocks=(described,)),)
+    blocks: list[Block] = [
+        Facts(
+            pairs=(
+                ("Producer id", cell(described.producer_id or None)),
+                ("Epoch", cell(described.producer_epoch if described.producer_id else None)),
+                ("Time-out", cell(duration_text(described.transaction_timeout_ms))),
+            )
+        )
+    ]
+    if described.joint is not None:
+        blocks += _joint(described.joint, now_ms)
+    blocks.append(
+        Grid(
+            headings=("Epoch", "State", "Began", "Age", "Markers missing", "Reason"),
+            numbers=frozenset({0}),
+            rows=[
+                Row(
+                    cells=(
+                        link(
+                            each.producer_epoch,
+                            places.transaction(described.transactional_id, each.producer_epoch),
+                        ),
+                        transaction_state(each.state),
+                        cell(time_text(each.start_time_ms or 0)),
+                        age(each.start_time_ms, now_ms),
+                        cell(", ".join(_names(each)) or None),
+                        cell(each.abort_reason),
+                    )
+                )
+                for each in described.transactions
+            ],
+            empty="No transaction is open, and no marker is missing.",
+        )
+    )
+    return (Section(title="Transactional id", blocks=blocks), *_recent(asked))
+
+
+def _recent(asked: Asked) -> Sequence[Section]:
+    """Return the last transactions of the id that have ended."""
+    if asked.epoch is not None:
+        return ()
+    if isinstance(asked.history, Missing):
+        return (Section(title="Ended in the last day", blocks=(asked.history,)),)
+    return (
+        Section(title="Ended in the last day", blocks=(history_grid(asked.history.transactions),)),
+    )
+
+
+def _names(each: TransactionDescription) -> list[str]:
+    missing = each.missing_markers
+    return [*map(str, missing.partitions), *(f"group {name}" for name in missing.group_ids)]
+
+
+def _joint(joint: JointDescription, now_ms: int) -> Sequence[Block]:
+    return (
+        Facts(
+            pairs=(
+                ("Owner", cell(joint.owner)),
+                ("Run", cell(joint.run)),
+                ("Committed version", cell(joint.committed_version)),
+                ("Open version", cell(joint.open_version)),
+                ("Open for", age(joint.start_time_ms, now_ms)),
+                ("Kept alive", age(joint.kept_alive_ms, now_ms)),
+            )
+        ),
+        Grid(
+            headings=("Writer", "Producer id", "Epoch"),
+            numbers=frozenset({1, 2}),
+            rows=[
+                Row(
+                    cells=(
+                        cell(writer.writer),
+                        cell(writer.producer_id),
+                        cell(writer.producer_epoch),
+                    )
+                )
+                for writer in joint.writers
+            ],
+            empty="No version is open.",
+        ),
+    )

@@ -1,0 +1,191 @@
+"""The path of a user who signs in with a token: the session has this user's rights alone."""
+
+import json
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import httpx
+import pytest
+import pytest_asyncio
+from html_check import PageReader, read_page
+from joserfc import jwt
+from joserfc.jwk import ECKey, KeySet
+from web_console.console_stage import console_stage
+
+from aiosemel import Security, SemelClient
+from semel_console.mode import Mode
+from semel_console.options import ConsoleOptions
+from semel_console.web.app import make_app
+from semel_local import ProcessCluster
+from semel_local.layout import Role
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
+
+ISSUER, AUDIENCE = "https://issuer.example", "semel"
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """A cluster that checks tokens, and what signs them."""
+
+    cluster: ProcessCluster
+    signer: ECKey
+
+    def token(self, name: str, *, signer: ECKey | None = None, lives_s: float = 600) -> str:
+        """Return a token of a user."""
+        claims = {"sub": name, "iss": ISSUER, "aud": AUDIENCE, "exp": time.time() + lives_s}
+        key = signer or self.signer
+        return jwt.encode({"alg": "ES256", "kid": "key"}, claims, key)
+
+    def client(self, name: str) -> SemelClient:
+        """Return a client of a user."""
+        security = Security(tls=False, token=self.token(name))
+        return SemelClient(self.cluster.bootstrap, security=security)
+
+
+@asynccontextmanager
+async def browser_at(bootstrap: str) -> AsyncIterator[httpx.AsyncClient]:
+    """Open a browser before a console that asks for tokens."""
+    options = ConsoleOptions(bootstrap=bootstrap, asks_for_tokens=True, mode=Mode.OPERATOR)
+    app = make_app(options, lambda token: Security(tls=False, token=token) if token else None)
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(
+            transport=httpx.ASGITransport(app=app),
+            base_url="http://127.0.0.1",
+            headers={"sec-fetch-site": "same-origin"},
+        ) as browser,
+    ):
+        yield browser
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def signed(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Signed]:
+    folder = tmp_path_factory.mktemp("signed")
+    signer = ECKey.generate_key("P-256", {"kid": "key", "use": "sig"})
+    keys = folder / "keys.json"
+    keys.write_text(json.dumps(KeySet([signer]).as_dict(private=False)))
+    services = folder / "services.token"
+    services.touch(mode=0o600)
+    settings: dict[str, str | int] = {
+        "listener_security_protocol_map": "default:SASL_PLAINTEXT",
+        "sasl_oauthbearer_jwks_endpoint_url": keys.as_uri(),
+        "sasl_oauthbearer_expected_issuer": ISSUER,
+        "sasl_oauthbearer_expected_audience": AUDIENCE,
+        "sasl_oauthbearer_token_location": str(services),
+        "cluster_principals": "User:services",
+        "authorizer": "acls",
+        "super_users": "User:ada",
+    }
+    claims = {"sub": "services", "iss": ISSUER, "aud": AUDIENCE, "exp": time.time() + 3_600}
+    services.write_text(jwt.encode({"alg": "ES256", "kid": "key"}, claims, signer))
+    async with ProcessCluster(
+        folder / "cluster",
+        settings=dict.fromkeys(Role, settings),
+        security=Security(tls=False, token=services),
+    ) as cluster:
+        made = Signed(cluster, signer)
+        async with made.client("ada") as client:
+            await client.admin().create_topic("orders", partitions=1)
+        yield made
+
+
+async def page(browser: httpx.AsyncClient, path: str, *, status: int = 200) -> PageReader:
+    """Return a page."""
+    answer = await browser.get(path)
+    assert answer.status_code == status, answer.text
+    read = read_page(answer.text)
+    assert read.offences == []
+    return read
+
+
+async def sign_in(browser: httpx.AsyncClient, token: str) -> httpx.Response:
+    """Send the form with a token."""
+    return await browser.post("/sign-in", data={"token": token})
+
+
+async def test_no_page_is_shown_before_a_user_has_signed_in(signed: Signed) -> None:
+    async with browser_at(signed.cluster.bootstrap) as browser:
+        for path in ("/", "/transactions", "/audit", "/tail?topic=orders", "/nothing"):
+            answer = await browser.get(path)
+            assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
+        assert (await browser.post("/action?do=abort")).headers["location"] == "/sign-in"
+        assert "Bearer token" in (await page(browser, "/sign-in")).text
+
+
+async def test_a_token_that_the_cluster_refuses_begins_no_session(signed: Signed) -> None:
+    other = ECKey.generate_key("P-256", {"kid": "key", "use": "sig"})
+    async with browser_at(signed.cluster.bootstrap) as browser:
+        refused = {
+            "": 400,
+            "<script>alert(1)</script>": 403,
+            signed.token("ada", signer=other): 403,
+            signed.token("ada", lives_s=-600): 403,
+        }
+        for token, status in refused.items():
+            answer = await sign_in(browser, token)
+            assert answer.status_code == status, token
+            assert read_page(answer.text).offences == []
+            assert "set-cookie" not in answer.headers
+        assert (await browser.get("/")).headers["location"] == "/sign-in"
+
+
+async def test_a_session_has_the_rights_of_its_user_until_the_user_signs_out(
+    signed: Signed,
+) -> None:
+    async with (
+        browser_at(signed.cluster.bootstrap) as ada,
+        browser_at(signed.cluster.bootstrap) as eve,
+    ):
+        answer = await sign_in(ada, signed.token("ada"))
+        assert (answer.status_code, answer.headers["location"]) == (303, "/")
+        cookie = answer.headers["set-cookie"].lower()
+        assert "httponly" in cookie
+        assert "samesite=strict" in cookie
+        assert signed.token("ada") not in cookie
+        assert "/topic?name=orders" in (await page(ada, "/topics")).links
+        assert "User:ada" in (await page(ada, "/audit?call=CreateTopics")).text
+        assert (await sign_in(eve, signed.token("eve"))).status_code == 303
+        assert "/topic?name=orders" not in (await page(eve, "/topics")).links
+        assert "The audit cannot be shown." in (await page(eve, "/audit")).text
+        await page(eve, "/topic?name=orders", status=403)
+        kept = ada.cookies["semel_session"]
+        assert (await ada.post("/sign-out")).headers["location"] == "/sign-in"
+        ada.cookies.set("semel_session", kept)
+        assert (await ada.get("/topics")).status_code == 303, "the session has ended"
+        assert (await eve.get("/topics")).status_code == 200, "another session goes on"
+
+
+async def test_an_action_is_the_call_of_the_user_who_has_signed_in(signed: Signed) -> None:
+    async with (
+        signed.client("ada") as client,
+        browser_at(signed.cluster.bootstrap) as ada,
+        browser_at(signed.cluster.bootstrap) as eve,
+    ):
+        producer = client.transactional_producer("nightly")
+        await producer.init_transactions()
+        await producer.begin_transaction()
+        await producer.send_and_wait("orders", b"open")
+        await sign_in(ada, signed.token("ada"))
+        await sign_in(eve, signed.token("eve"))
+        described = await client.admin().describe_transactions("nightly")
+        address = (
+            f"/action?do=fence&transactional_id=nightly&epoch=0&producer_id={described.producer_id}"
+        )
+        reason = {"reason": "its host is lost"}
+        assert (await eve.post(address, data=reason)).status_code == 403
+        assert (await ada.post(address, data=reason)).status_code == 303
+        text = (await page(ada, "/audit?call=FenceProducer&principal=User%3Aada")).text
+        assert "its host is lost" in text
+        assert "User:eve" not in text
+
+
+async def test_a_cluster_that_checks_no_tokens_lets_no_user_sign_in() -> None:
+    """Else any text would be a token, and all users would have the rights of the console."""
+    async with console_stage() as stage, browser_at(stage.cluster.bootstrap) as browser:
+        answer = await sign_in(browser, "anything")
+        assert answer.status_code == 403
+        assert "The cluster checks no tokens at this listener" in answer.text
+        assert (await browser.get("/")).headers["location"] == "/sign-in"
