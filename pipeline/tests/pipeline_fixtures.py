@@ -11,10 +11,14 @@ from pyspark.sql import SparkSession
 
 from semel_pipelines.settings import session
 
+BRISK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For virtual machines that live for seconds: a second compiler would take more than it gives."""
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """A Spark of this machine, with two cores; its workers find the helpers of the tests."""
+    os.environ["JDK_JAVA_OPTIONS"] = BRISK  # Of the processes that tests start, too.
     os.environ["PYTHONPATH"] = str(Path(__file__).parent)
     spark = session("tests", conf={"spark.ui.showConsoleProgress": "false"})
     yield spark

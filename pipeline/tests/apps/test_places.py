@@ -16,7 +16,6 @@ from order_frames import order
 from semel_pipelines.proof.spark_cluster import SparkCluster
 
 LINES = range(1, 41)
-BRISK = "--conf=spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 @pytest.fixture
@@ -37,7 +36,7 @@ def run(
 ) -> None:
     """Run the pipeline of income as a user does, and see that it is right."""
     command = (
-        *(sys.executable, "-m", "semel_pipelines.pizza_income", "--available-now", BRISK),
+        *(sys.executable, "-m", "semel_pipelines.pizza_income", "--available-now"),
         *(f"--bootstrap={semel.bootstrap}", f"--checkpoint={folder / 'checkpoint'}", *options),
         *(f"--{name}={topic}" for name, topic in topics.items()),
     )

@@ -56,6 +56,13 @@ def test_a_stream_waits_longer_for_a_cluster_that_is_away() -> None:
     assert (patient.max_outage_ms, patient.waits_at_first) == (180_000, True)
 
 
+def test_an_outage_may_last_as_long_as_the_sdk_can_count() -> None:
+    stream = options.of_stream({**CLUSTER, "maxOutage": "30d"})
+    assert stream.producer.max_block_ms == 30 * 86_400_000
+    with pytest.raises(OptionError, match="maxOutage is '999999999999d', more than 9223372036854"):
+        options.of_stream({**CLUSTER, "maxOutage": "999999999999d"})
+
+
 def test_a_stream_has_options_of_spark_too() -> None:
     given = {**CLUSTER, "checkpointlocation": "/c", "queryname": "q", "transactionalid": "i"}
     assert options.of_stream(given).transactional_id == "i"

@@ -38,7 +38,7 @@ INT32_MAX = (1 << 31) - 1
 """The largest size, or time in milliseconds, that a request can name; Kafka's too."""
 INT64_MAX = (1 << 63) - 1
 """The largest of all other numbers."""
-_INTEGER = re.compile(r"\s*[+-]?[0-9]{1,1000}\s*")
+_INTEGER = re.compile(r"\s*([+-]?[0-9]{1,1000})\s*")
 """What Java takes for a number, too; Python refuses to read much longer ones."""
 _SHOWN_MAX = 200
 _DURATION = re.compile(r"\s*([0-9]{1,12})\s*([a-z]*)\s*")
@@ -177,9 +177,10 @@ class Options:
         value = self.text(name)
         if value is None:
             return None
-        if _INTEGER.fullmatch(value) is None:
+        found = _INTEGER.fullmatch(value)
+        if found is None:
             raise OptionError(f"{name} is {shown(value)}, not a whole number")
-        number = int(value)
+        number = int(found[1])
         if number < minimum:
             raise OptionError(f"{name} is {shortened(str(number))}, less than {minimum}")
         if number > maximum:
@@ -194,19 +195,22 @@ class Options:
         found = _DURATION.fullmatch(text.lower())
         if found is None or (found[2] or "ms") not in _UNITS_MS:
             raise OptionError(f"{name} is {shown(text)}, no time such as 500ms, 30s, 15m or 2h")
-        return int(found[1]) * _UNITS_MS[found[2] or "ms"]
+        duration_ms = int(found[1]) * _UNITS_MS[found[2] or "ms"]
+        if duration_ms > INT64_MAX:
+            raise OptionError(f"{name} is {shown(text)}, more than {INT64_MAX} ms")
+        return duration_ms
 
 
 def _unknown(name: str, known: Mapping[str, str]) -> str:
     """Return what to say of a name in lower case; ``known`` are names by their lower case."""
     near = get_close_matches(name, known, n=1)
     hint = f": did you mean {known[near[0]]}?" if near else ""
-    return f"unknown option {name!r}{hint}"
+    return f"unknown option {shown(name)}{hint}"
 
 
 def _without_meaning(name: str, of_kafka: Collection[str]) -> str:
     return (
-        f"option {name!r} is a property of Kafka's clients, without meaning here: leave it out, or"
-        f" set {IGNORE_KAFKA} to true. Names with {_KAFKA!r} that have a meaning:"
+        f"option {shown(name)} is a property of Kafka's clients, without meaning here: leave it"
+        f" out, or set {IGNORE_KAFKA} to true. Names with {_KAFKA!r} that have a meaning:"
         f" {', '.join(of_kafka)}"
     )

@@ -15,6 +15,7 @@ from pyspark_semel.options import (
     Options,
     refuse,
     refuse_tables_and_paths,
+    shown,
 )
 
 TOPIC = "topic"
@@ -141,7 +142,7 @@ def _compression(given: str | None) -> Compression:
     if given is None:
         return Compression.NONE
     if given.lower() not in set(Compression):
-        raise OptionError(f"{COMPRESSION} is {given!r}: neither {' nor '.join(Compression)}")
+        raise OptionError(f"{COMPRESSION} is {shown(given)}: neither {' nor '.join(Compression)}")
     return Compression(given.lower())
 
 
@@ -150,7 +151,7 @@ def _transactional_id(options: Options) -> str | None:
     ours, deltas = options.filled(TRANSACTIONAL_ID), options.filled(TXN_APP_ID)
     if ours is not None and deltas is not None and ours != deltas:
         raise OptionError(
-            f"{TRANSACTIONAL_ID} is {ours!r} and {TXN_APP_ID} is {deltas!r}: they are two names of"
-            " the same, give one"
+            f"{TRANSACTIONAL_ID} is {shown(ours)} and {TXN_APP_ID} is {shown(deltas)}: they are two"
+            " names of the same, give one"
         )
     return deltas if ours is None else ours

@@ -35,13 +35,17 @@ def numbers(topics: object) -> dict[TopicPartition, int]:
     found: dict[TopicPartition, int] = {}
     for topic, partitions in _topics(topics).items():
         if not isinstance(partitions, dict):
-            raise FormError(f"{_shown(partitions)} of topic {topic!r} is not an object")
+            raise FormError(f"{_shown(partitions)} of topic {_shown(topic)} is not an object")
         for partition, number in partitions.items():
             each = TopicPartition(topic, _partition(partition, topic))
             if each in found:
-                raise FormError(f"partition {each.partition} of topic {topic!r} is there twice")
+                raise FormError(
+                    f"partition {each.partition} of topic {_shown(topic)} is there twice"
+                )
             if type(number) is not int:
-                raise FormError(f"{_shown(number)} of {each} is not a whole number")
+                raise FormError(
+                    f"{_shown(number)} of {_shortened(str(each))} is not a whole number"
+                )
             found[each] = number
     return found
 
@@ -51,10 +55,10 @@ def partitions(topics: object) -> frozenset[TopicPartition]:
     found: list[TopicPartition] = []
     for topic, named in _topics(topics).items():
         if not isinstance(named, list):
-            raise FormError(f"{_shown(named)} of topic {topic!r} is not a list of partitions")
+            raise FormError(f"{_shown(named)} of topic {_shown(topic)} is not a list of partitions")
         for number in named:
             if type(number) is not int or not 0 <= number <= _PARTITION_MAX:
-                raise FormError(f"{_shown(number)} of topic {topic!r} is not a partition")
+                raise FormError(f"{_shown(number)} of topic {_shown(topic)} is not a partition")
             found.append(TopicPartition(topic, number))
     if not found:
         raise FormError("it names no partition")
@@ -70,7 +74,7 @@ def _topics(value: object) -> dict[str, object]:
 def _partition(text: str, topic: str) -> int:
     is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(_PARTITION_MAX))
     if not is_number or int(text) > _PARTITION_MAX:
-        raise FormError(f"{_shown(text)} of topic {topic!r} is not a partition")
+        raise FormError(f"{_shown(text)} of topic {_shown(topic)} is not a partition")
     return int(text)
 
 
@@ -93,4 +97,8 @@ def _shown(value: object) -> str:
         text = repr(value)
     except (RecursionError, ValueError):  # nested too deeply, or a number of too many digits
         return f"a value of type {type(value).__name__}"
+    return _shortened(text)
+
+
+def _shortened(text: str) -> str:
     return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}…"
