@@ -33,11 +33,13 @@ def test_the_commands_are_those_that_are_promised() -> None:
         "acls add",
         "acls list",
         "acls remove",
+        "audit",
         "check",
         "cluster decommission",
         "cluster describe",
         "cluster moves",
         "cluster rebalance",
+        "console",
         "consume",
         "demo application",
         "demo income",
@@ -68,9 +70,13 @@ def test_the_commands_are_those_that_are_promised() -> None:
         "transactions describe-producers",
         "transactions fence",
         "transactions find-hanging",
+        "transactions history",
         "transactions list",
         "transactions outcome",
+        "transactions resolve",
+        "transactions timeline",
         "up",
+        "why",
     ]
 
 

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from semel_cli.cluster import acls, cluster, doctor, quotas
+from semel_cli.cluster import acls, audit, cluster, console, doctor, quotas
 from semel_cli.demo import command as demo
-from semel_cli.groups import groups
+from semel_cli.groups import groups, why
 from semel_cli.local import check, recover, up
 from semel_cli.record_io import consume, produce
 from semel_cli.shared.cluster_choice import begin_command_line
@@ -126,6 +126,9 @@ app.add_typer(cluster.app, name="cluster")
 app.add_typer(acls.app, name="acls")
 app.add_typer(quotas.app, name="quotas")
 app.command(epilog=doctor.EXAMPLES)(doctor.doctor)
+app.command(epilog=console.EXAMPLES)(console.console)
+app.command(epilog=why.EXAMPLES)(why.why)
+app.command(epilog=audit.EXAMPLES)(audit.audit)
 app.command(epilog=check.EXAMPLES)(check.check)
 app.command(epilog=recover.EXAMPLES)(recover.recover)
 app.add_typer(demo.app, name="demo")

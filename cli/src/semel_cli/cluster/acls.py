@@ -9,7 +9,8 @@ from semel_cli.shared.cluster_choice import BootstrapOption
 from semel_cli.shared.command_errors import UsageError
 from semel_cli.shared.command_session import with_client
 from semel_cli.shared.options import not_empty
-from semel_cli.shared.output import Format, FormatOption, Table, are, counted, examples, note, show
+from semel_cli.shared.output import Format, FormatOption, Table, are, examples, note, show
+from semel_console.insight.texts import counted
 
 if TYPE_CHECKING:
     from aiosemel import AclBinding, AclBindingFilter, SemelClient

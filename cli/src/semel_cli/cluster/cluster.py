@@ -14,16 +14,8 @@ from semel_cli.cluster.moves import (
 )
 from semel_cli.shared.cluster_choice import BootstrapOption
 from semel_cli.shared.command_session import with_client
-from semel_cli.shared.output import (
-    Facts,
-    Format,
-    FormatOption,
-    Json,
-    Table,
-    examples,
-    show,
-    time_text,
-)
+from semel_cli.shared.output import Facts, Format, FormatOption, Json, Table, examples, show
+from semel_console.insight.texts import time_text
 
 if TYPE_CHECKING:
     from aiosemel import InstanceDescription

@@ -1,19 +1,17 @@
 """`semel doctor`: what is wrong with a cluster and its transactions, and what to do about it."""
 
-import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from semel_cli.cluster import doctor_checks
-from semel_cli.cluster.doctor_checks import Finding, Thresholds
 from semel_cli.shared.cluster_choice import BootstrapOption
 from semel_cli.shared.command_session import with_client
 from semel_cli.shared.options import seconds
 from semel_cli.shared.output import Format, FormatOption, Json, Table, examples, note, show
+from semel_console.insight.doctor_checks import Finding, Thresholds
 
 if TYPE_CHECKING:
-    from aiosemel import ClusterDescription, OpenTransactions, SemelClient, TransactionListing
+    from aiosemel import SemelClient
 
 EXAMPLES = examples(
     "semel doctor",
@@ -22,8 +20,6 @@ EXAMPLES = examples(
 
 EXIT_FOUND = 3
 """Neither a failure nor a wrong command line: monitoring can tell."""
-
-_OPEN_MAX = 1_000
 
 
 def doctor(
@@ -67,26 +63,13 @@ def doctor(
         raise typer.Exit(EXIT_FOUND)
 
 
-async def _examine(client: "SemelClient", limits: Thresholds) -> list[Finding]:
-    admin = client.admin()
-    opened: OpenTransactions = await admin.operators.list_open_transactions(limit=_OPEN_MAX)
-    listed: tuple[TransactionListing, ...] = await admin.list_transactions()
-    described: ClusterDescription = await admin.describe_cluster()
-    moving = await admin.moves.list_partition_reassignments()
-    now_ms = time.time_ns() // 1_000_000
-    if opened.truncated:
-        note(f"more than {_OPEN_MAX} transactions are open: looked at the oldest")
-    return [
-        *doctor_checks.unreachable(opened),
-        *doctor_checks.full_disks(described),
-        *doctor_checks.waiting_moves(moving, opened),
-        *doctor_checks.stuck(opened.transactions, limits),
-        *doctor_checks.late_markers(listed, limits, now_ms),
-        *doctor_checks.prepared_for_long(listed, limits, now_ms),
-        *doctor_checks.nearly_timed_out(opened.transactions, limits),
-        *doctor_checks.duels(listed),
-        *doctor_checks.churn(listed, limits, now_ms),
-    ]
+async def _examine(client: "SemelClient", limits: Thresholds) -> "tuple[Finding, ...]":
+    from semel_console.insight.examination import examine
+
+    examined = await examine(client.admin(), limits)
+    for remark in examined.remarks:
+        note(remark)
+    return examined.findings
 
 
 def _document(found: Finding) -> Json:

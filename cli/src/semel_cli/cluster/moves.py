@@ -14,12 +14,12 @@ from semel_cli.shared.output import (
     FormatOption,
     Json,
     Table,
-    counted,
     examples,
     note,
     progress,
     show,
 )
+from semel_console.insight.texts import counted
 
 if TYPE_CHECKING:
     from aiosemel import Admin, PartitionReassignment, SemelClient, ServiceRole, TopicPartition

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from semel_cli.demo.topics import EXACTLY_ONCE, PARTITIONS
-from semel_cli.groups.offset_views import watermarks
 from semel_cli.shared.cluster_choice import BootstrapOption, Purpose, find_bootstrap
 from semel_cli.shared.command_errors import CommandError
 from semel_cli.shared.command_session import EXIT_FAILURE, find_security, run
 from semel_cli.shared.options import seconds
 from semel_cli.shared.output import Facts, Format, FormatOption, Json, examples, note, show
+from semel_console.insight.offset_views import watermarks
 
 if TYPE_CHECKING:
     from aiosemel import SemelClient

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from semel_cli.demo.progress import JobError
 from semel_cli.demo.topics import PARTITIONS, Job
-from semel_cli.groups.offset_views import group_offsets, watermarks
+from semel_console.insight.offset_views import group_offsets, watermarks
 
 if TYPE_CHECKING:
     from aiosemel import SemelClient

@@ -10,7 +10,7 @@ from semel_cli.shared.cluster_choice import BootstrapOption
 from semel_cli.shared.command_errors import UsageError
 from semel_cli.shared.command_session import with_client
 from semel_cli.shared.many_things import Outcomes, each_of
-from semel_cli.shared.options import INT64_MAX, is_int32
+from semel_cli.shared.options import INT64_MAX, ReasonOption, is_int32, whoami
 from semel_cli.shared.output import Format, FormatOption, Table, examples, note, show
 from semel_cli.shared.questions import confirm_each
 from semel_cli.topics.partition_choice import partitions_of
@@ -94,6 +94,7 @@ def reset_offsets(  # noqa: PLR0913, PLR0917 - each option is an argument
     shift_by: ShiftOption = None,
     to_datetime: DatetimeOption = None,
     to_timestamp: TimestampOption = None,
+    reason: ReasonOption = "",
     dry_run: DryRunOption = False,
     output_format: FormatOption = Format.TEXT,
     bootstrap: BootstrapOption = None,
@@ -114,7 +115,7 @@ def reset_offsets(  # noqa: PLR0913, PLR0917 - each option is an argument
     async def work(client: "SemelClient") -> "Sequence[OffsetChange]":
         partitions = None if named is None else await _partitions(client, named)
         return await client.admin().groups.reset_offsets(
-            group, to, partitions=partitions, dry_run=dry_run
+            group, to, partitions=partitions, dry_run=dry_run, operator=whoami(), reason=reason
         )
 
     changes = with_client(bootstrap, work, changes=not dry_run)
@@ -142,6 +143,7 @@ def reset_offsets(  # noqa: PLR0913, PLR0917 - each option is an argument
 def delete_offsets(
     group: GroupArgument,
     topics: TopicsOption,
+    reason: ReasonOption = "",
     dry_run: DryRunOption = False,
     output_format: FormatOption = Format.TEXT,
     bootstrap: BootstrapOption = None,
@@ -156,7 +158,9 @@ def delete_offsets(
         partitions = await _partitions(client, named)
         admin = client.admin()
         known = await admin.list_consumer_group_offsets(group, partitions)
-        await admin.groups.delete_offsets(group, partitions, dry_run=dry_run)
+        await admin.groups.delete_offsets(
+            group, partitions, dry_run=dry_run, operator=whoami(), reason=reason
+        )
         return {each: at.offset for each, at in known.items() if at is not None}
 
     deleted = with_client(bootstrap, work, changes=not dry_run)
@@ -179,6 +183,7 @@ def delete_offsets(
 def delete(
     groups: Annotated[list[str], typer.Argument(metavar="GROUP...", show_default=False)],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    reason: ReasonOption = "",
     dry_run: DryRunOption = False,
     bootstrap: BootstrapOption = None,
 ) -> None:
@@ -191,7 +196,9 @@ def delete(
 
     async def work(client: "SemelClient") -> "Outcomes[None]":
         async def delete_group(name: str) -> None:
-            await client.admin().groups.delete(name, dry_run=dry_run)
+            await client.admin().groups.delete(
+                name, dry_run=dry_run, operator=whoami(), reason=reason
+            )
             note(f"{name} {'would be' if dry_run else 'is'} deleted")
 
         return await each_of(asked.done, delete_group)

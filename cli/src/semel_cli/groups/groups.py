@@ -28,7 +28,7 @@ from semel_cli.shared.output import (
 
 if TYPE_CHECKING:
     from aiosemel import GroupDescription, SemelClient, TopicPartition
-    from semel_cli.groups.offset_views import GroupOffset
+    from semel_console.insight.offset_views import GroupOffset
 
 _AWAY = -2
 """The member epoch of a static member that has left for a while."""
@@ -69,7 +69,7 @@ def describe(
     """
 
     async def work(client: "SemelClient") -> "tuple[GroupDescription, list[GroupOffset]]":
-        from semel_cli.groups.offset_views import group_offsets
+        from semel_console.insight.offset_views import group_offsets
 
         described = await client.admin().describe_group(group)
         return described, await group_offsets(client, group)

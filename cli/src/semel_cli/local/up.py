@@ -28,6 +28,7 @@ from semel_cli.shared.output import Facts, Format, Table, examples, note, progre
 from semel_common.stop_signals import heeded_signals
 
 if TYPE_CHECKING:
+    from semel_cli.local.up_console import UpConsole
     from semel_local import ProcessCluster
     from semel_local.jaeger import Jaeger
     from semel_local.layout import ServiceName
@@ -74,6 +75,9 @@ OtlpOption = Annotated[
         callback=not_empty,
     ),
 ]
+ConsoleOption = Annotated[
+    bool, typer.Option(help="Start the console, which shows the cluster in a browser.")
+]
 JaegerOption = Annotated[
     bool, typer.Option("--jaeger", help="Start Jaeger too, and export traces to it.")
 ]
@@ -106,6 +110,7 @@ def up(  # noqa: PLR0913, PLR0917 - each option is an argument
     restart: RestartOption = True,
     otlp: OtlpOption = None,
     jaeger: JaegerOption = False,
+    console: ConsoleOption = True,
 ) -> None:
     """Start a cluster on this machine, and stop it with Ctrl-C.
 
@@ -132,7 +137,7 @@ def up(  # noqa: PLR0913, PLR0917 - each option is an argument
             start_options=watch.start_options,
         )
         async with nullcontext() if watch.jaeger is None else watch.jaeger:
-            return await _run(cluster, ended, watch, restart=restart)
+            return await _run(cluster, ended, watch, restart=restart, console=console)
 
     raise typer.Exit(run(bring_up()))
 
@@ -171,7 +176,12 @@ def _watch(folder: Path, *, metrics: bool, otlp: str | None, jaeger: bool) -> Wa
 
 
 async def _run(
-    cluster: "ProcessCluster", ended: "asyncio.Queue[Ended]", watch: Watch, *, restart: bool
+    cluster: "ProcessCluster",
+    ended: "asyncio.Queue[Ended]",
+    watch: Watch,
+    *,
+    restart: bool,
+    console: bool,
 ) -> int:
     """Return the exit status."""
     task = asyncio.current_task()
@@ -186,16 +196,28 @@ async def _run(
     found = _running(cluster)
     try:
         _let_find(found)
-        _announce(cluster, watch, time.monotonic() - began)
-        if await _supervise(cluster, ended, restart=restart):
-            return 0
-        return 1
+        async with _console(cluster, watch) if console else nullcontext() as shown:
+            took_s = time.monotonic() - began
+            _announce(cluster, watch, took_s, "" if shown is None else shown.url)
+            return 0 if await _supervise(cluster, ended, restart=restart) else 1
     except asyncio.CancelledError:
         task.uncancel()
         return 0
     finally:
         forget_running(found)
         await _stop(cluster)
+
+
+def _console(cluster: "ProcessCluster", watch: Watch) -> "UpConsole":
+    from semel_cli.local.up_console import UpConsole
+
+    return UpConsole(
+        cluster.bootstrap,
+        cluster.folder / "logs" / "console.log",
+        environment=_tls_options(cluster),
+        jaeger="" if watch.jaeger is None else watch.jaeger.ui,
+        on_ended=lambda ended: note(f"semel: {ended}\nthe cluster goes on without it"),
+    )
 
 
 def _running(cluster: "ProcessCluster") -> RunningCluster:
@@ -221,7 +243,7 @@ def _let_find(cluster: RunningCluster) -> None:
         )
 
 
-def _announce(cluster: "ProcessCluster", watch: Watch, took_s: float) -> None:
+def _announce(cluster: "ProcessCluster", watch: Watch, took_s: float, console: str) -> None:
     ports = watch.ports
     if cluster.mode_before is not None:
         note(
@@ -246,6 +268,8 @@ def _announce(cluster: "ProcessCluster", watch: Watch, took_s: float) -> None:
         ],
     )
     facts = {"Bootstrap": cluster.bootstrap, "Data": str(cluster.folder), **_tls(cluster)}
+    if console:
+        facts["Console"] = console
     if watch.jaeger is not None:
         facts["Jaeger"] = watch.jaeger.ui
     if watch.endpoint is not None:
@@ -256,15 +280,22 @@ def _announce(cluster: "ProcessCluster", watch: Watch, took_s: float) -> None:
 
 def _tls(cluster: "ProcessCluster") -> dict[str, str]:
     """Return how programs connect, which have no `semel up` to find."""
+    options = _tls_options(cluster)
+    if not options:
+        return {}
+    return {"TLS": " ".join(f"{name}={path}" for name, path in options.items())}
+
+
+def _tls_options(cluster: "ProcessCluster") -> dict[str, str]:
+    """Return the variables that let a command connect; none, if the cluster has no TLS."""
     files = cluster.certificates
     if files is None:
         return {}
-    options = {
-        "SEMEL_TLS_CA": files.ca,
-        "SEMEL_TLS_CERT": files.client_certificate,
-        "SEMEL_TLS_KEY": files.client_key,
+    return {
+        "SEMEL_TLS_CA": str(files.ca),
+        "SEMEL_TLS_CERT": str(files.client_certificate),
+        "SEMEL_TLS_KEY": str(files.client_key),
     }
-    return {"TLS": " ".join(f"{name}={path}" for name, path in options.items())}
 
 
 async def _supervise(

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from semel_cli.record_io.input_format import InputRecord
 from semel_cli.shared.command_errors import CommandError
 from semel_cli.shared.command_session import API_TIMEOUT_MS, REQUEST_TIMEOUT_MS
-from semel_cli.shared.output import counted, note
+from semel_cli.shared.output import note
+from semel_console.insight.texts import counted
 
 if TYPE_CHECKING:
     from aiosemel import Producer, SemelClient, Transaction

@@ -14,7 +14,8 @@ from semel_cli.shared.cluster_choice import BootstrapOption
 from semel_cli.shared.command_errors import UsageError
 from semel_cli.shared.command_session import EXIT_USAGE, fail, with_client
 from semel_cli.shared.options import INT32_MAX, INT64_MAX, not_empty, seconds
-from semel_cli.shared.output import counted, examples, note
+from semel_cli.shared.output import examples, note
+from semel_console.insight.texts import counted
 
 if TYPE_CHECKING:
     from aiosemel import Consumer, ConsumerOptions, OffsetReset, SemelClient

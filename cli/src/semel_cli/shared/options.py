@@ -3,6 +3,7 @@
 import getpass
 import socket
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -40,6 +41,9 @@ def seconds(given: float | None) -> float | None:
     if given is None or 0 <= given <= SECONDS_MAX:
         return given
     raise typer.BadParameter(f"{given} is no number of seconds from 0 to {SECONDS_MAX}")
+
+
+ReasonOption = Annotated[str, typer.Option(help="For the audit.", show_default=False)]
 
 
 def is_int32(text: str) -> bool:

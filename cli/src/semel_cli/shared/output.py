@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, TypeAlias
 
@@ -51,11 +50,6 @@ class Facts:
 
     values: Mapping[str, Cell]
     title: str = ""
-
-
-def counted(count: int, noun: str) -> str:
-    """Return a number with its noun: ``1 record``, ``2 records``."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def are(count: int) -> str:
@@ -107,25 +101,6 @@ def progress(what: str) -> Iterator[None]:
 
     with Console(stderr=True).status(Text(what)):
         yield
-
-
-def time_text(timestamp_ms: int) -> str | None:
-    """Return a time as people write it, in UTC; None for 0, which means none."""
-    if timestamp_ms <= 0:
-        return None
-    return datetime.fromtimestamp(timestamp_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-
-
-def duration_text(duration_ms: int) -> str:
-    """Return a duration in the units that suit it."""
-    seconds, milliseconds = divmod(duration_ms, 1000)
-    minutes, seconds = divmod(seconds, 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes} min"
-    if minutes:
-        return f"{minutes} min {seconds} s"
-    return f"{seconds}.{milliseconds // 100} s" if seconds else f"{milliseconds} ms"
 
 
 def examples(*lines: str) -> str:

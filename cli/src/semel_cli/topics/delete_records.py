@@ -9,8 +9,9 @@ from semel_cli.shared.cluster_choice import BootstrapOption
 from semel_cli.shared.command_errors import UsageError
 from semel_cli.shared.command_session import with_client
 from semel_cli.shared.confirmation import confirm
-from semel_cli.shared.options import INT32_MAX, INT64_MAX
-from semel_cli.shared.output import Format, FormatOption, Table, are, counted, examples, note, show
+from semel_cli.shared.options import INT32_MAX, INT64_MAX, ReasonOption, whoami
+from semel_cli.shared.output import Format, FormatOption, Table, are, examples, note, show
+from semel_console.insight.texts import counted
 
 if TYPE_CHECKING:
     from aiosemel import DeletedRecords, SemelClient, TopicPartition
@@ -21,7 +22,7 @@ EXAMPLES = examples(
 )
 
 
-def delete_records(
+def delete_records(  # noqa: PLR0913, PLR0917 - each option is an argument
     topic: Annotated[str, typer.Argument(show_default=False)],
     partitions: Annotated[
         list[int] | None,
@@ -34,6 +35,7 @@ def delete_records(
     all_records: Annotated[
         bool, typer.Option("--all", help="Delete all but what open transactions hold.")
     ] = False,
+    reason: ReasonOption = "",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would go, but delete nothing.")
     ] = False,
@@ -56,7 +58,9 @@ def delete_records(
         described = await admin.describe_topic(topic)
         chosen = partitions or [partition.partition for partition in described.partitions]
         before = {(topic, batch): before_offset for batch in chosen}
-        return await admin.delete_records(before, validate_only=validate_only)
+        return await admin.delete_records(
+            before, validate_only=validate_only, operator=whoami(), reason=reason
+        )
 
     if not (yes or dry_run):
         with_client(bootstrap, partial(delete, validate_only=True), changes=True)

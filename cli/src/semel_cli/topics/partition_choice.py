@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from semel_cli.shared.command_errors import CommandError
-from semel_cli.shared.output import counted
+from semel_console.insight.texts import counted
 
 if TYPE_CHECKING:
     from aiosemel import SemelClient, TopicPartition

@@ -26,7 +26,7 @@ from semel_cli.topics.delete_records import delete_records
 
 if TYPE_CHECKING:
     from aiosemel import SemelClient, TopicDescription
-    from semel_cli.groups.offset_views import Watermarks
+    from semel_console.insight.offset_views import Watermarks
 
 app = typer.Typer(
     help="Create, list, describe, alter, move and delete topics.", no_args_is_help=True
@@ -100,7 +100,7 @@ def describe(
     """
 
     async def work(client: "SemelClient") -> "tuple[TopicDescription, list[Watermarks]]":
-        from semel_cli.groups.offset_views import watermarks
+        from semel_console.insight.offset_views import watermarks
 
         described = await client.admin().describe_topic(topic)
         partitions = [(topic, partition.partition) for partition in described.partitions]

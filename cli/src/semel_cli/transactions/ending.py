@@ -8,19 +8,9 @@ from semel_cli.shared.cluster_choice import BootstrapOption
 from semel_cli.shared.command_errors import UsageError
 from semel_cli.shared.command_session import with_client
 from semel_cli.shared.options import INT32_MAX, INT64_MAX, seconds, whoami
-from semel_cli.shared.output import (
-    Facts,
-    Format,
-    FormatOption,
-    Json,
-    Table,
-    duration_text,
-    examples,
-    note,
-    show,
-    time_text,
-)
+from semel_cli.shared.output import Facts, Format, FormatOption, Json, Table, examples, note, show
 from semel_cli.topics.partition_choice import partitions_of
+from semel_console.insight.texts import duration_text, place, time_text
 
 if TYPE_CHECKING:
     from aiosemel import (
@@ -251,11 +241,6 @@ def describe_producers(
             empty="No producer is known.",
         ),
     )
-
-
-def place(found: "OpenTransaction") -> str:
-    """Name where a transaction is open."""
-    return f"group {found.group_id}" if found.partition is None else str(found.partition)
 
 
 def verdict(found: "OpenTransaction") -> str:

@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from semel_cli.shared.output import Facts, Json, Table, duration_text, time_text
+from semel_cli.shared.output import Facts, Json, Table
+from semel_console.insight.texts import duration_text, time_text
 
 if TYPE_CHECKING:
     from aiosemel import JointDescription, TransactionalIdDescription

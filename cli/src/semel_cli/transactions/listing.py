@@ -15,16 +15,24 @@ from semel_cli.shared.output import (
     FormatOption,
     Json,
     Table,
-    duration_text,
     examples,
+    note,
     show,
-    time_text,
 )
-from semel_cli.transactions import ending, outcome
+from semel_cli.transactions import ending, history, outcome, timeline
 from semel_cli.transactions.complete import EXAMPLES as COMPLETE_EXAMPLES
 from semel_cli.transactions.complete import complete
 from semel_cli.transactions.joint_ids import joint_document, joint_facts, joint_writers
-from semel_cli.transactions.views import age_text, names, participants_document
+from semel_cli.transactions.resolve import EXAMPLES as RESOLVE_EXAMPLES
+from semel_cli.transactions.resolve import resolve
+from semel_cli.transactions.views import (
+    age_text,
+    client_document,
+    client_text,
+    names,
+    participants_document,
+)
+from semel_console.insight.texts import duration_text, time_text
 
 if TYPE_CHECKING:
     from aiosemel import (
@@ -35,8 +43,25 @@ if TYPE_CHECKING:
         TransactionState,
     )
 
+OldestFirstOption = Annotated[
+    bool,
+    typer.Option(
+        "--oldest-first", help="By the age of transactions; without it, by transactional id."
+    ),
+]
+BehindOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="POSITION",
+        help="The entries that follow this one: --format json names its position.",
+        callback=not_empty,
+        show_default=False,
+    ),
+]
+
 app = typer.Typer(help="List and describe transactions, and end open ones.", no_args_is_help=True)
 app.command(epilog=COMPLETE_EXAMPLES)(complete)
+app.command(epilog=RESOLVE_EXAMPLES)(resolve)
 
 
 @app.command(
@@ -45,10 +70,11 @@ app.command(epilog=COMPLETE_EXAMPLES)(complete)
         "semel transactions list",
         "semel transactions list --state Ongoing --running-longer-than 60",
         "semel transactions list --state prepared",
+        "semel transactions list --oldest-first --limit 20",
         "semel transactions list --id-pattern 'orders-.*' --format json",
     ),
 )
-def list_transactions(
+def list_transactions(  # noqa: PLR0913, PLR0917 - each option is an argument
     state: Annotated[
         list[str] | None,
         typer.Option(
@@ -73,10 +99,15 @@ def list_transactions(
             show_default="any",
         ),
     ] = None,
+    oldest_first: OldestFirstOption = False,
+    limit: Annotated[int | None, typer.Option(min=1, max=INT64_MAX, show_default="all")] = None,
+    behind: BehindOption = None,
     output_format: FormatOption = Format.TEXT,
     bootstrap: BootstrapOption = None,
 ) -> None:
     """List transactional ids, each with its present transaction and its prepared ones."""
+    from aiosemel import TransactionOrder
+
     longer_ms = None if running_longer_than is None else int(running_longer_than * 1000)
     states = [_state(each) for each in state or ()]
 
@@ -86,9 +117,15 @@ def list_transactions(
             producer_ids=producer_id or (),
             running_longer_than_ms=longer_ms,
             transactional_id_pattern=id_pattern or "",
+            order=TransactionOrder.OLDEST_FIRST if oldest_first else TransactionOrder.BY_ID,
+            limit=limit,
+            behind=behind,
         )
 
-    _show_list(with_client(bootstrap, work), output_format)
+    listed = with_client(bootstrap, work)
+    if len(listed) == limit:
+        note(f"there may be more: see --limit, or go on with --behind '{listed[-1].position}'")
+    _show_list(listed, output_format)
 
 
 @app.command(epilog=examples("semel transactions describe orders-1"))
@@ -117,6 +154,7 @@ def _facts(described: "TransactionalIdDescription") -> Facts:
             "Producer id": described.producer_id,
             "Epoch": described.producer_epoch,
             "Timeout": duration_text(described.transaction_timeout_ms),
+            "Client": client_text(described.client),
         }
     )
 
@@ -147,6 +185,8 @@ def _transactions(described: "TransactionalIdDescription") -> Table:
 
 
 app.command(epilog=outcome.EXAMPLES)(outcome.outcome)
+app.command(epilog=history.EXAMPLES)(history.history)
+app.command(epilog=timeline.EXAMPLES)(timeline.timeline)
 app.command(epilog=ending.FIND_HANGING_EXAMPLES)(ending.find_hanging)
 app.command(epilog=ending.ABORT_EXAMPLES)(ending.abort)
 app.command(epilog=ending.FENCE_EXAMPLES)(ending.fence)
@@ -165,6 +205,7 @@ def _show_list(listed: "Sequence[TransactionListing]", output_format: Format) ->
                 "start_time_ms": entry.start_time_ms,
                 "incomplete_transactions": entry.incomplete_transactions,
                 "joint_writers": entry.joint_writers,
+                "position": entry.position,
             }
             for entry in listed
         ],
@@ -196,6 +237,7 @@ def _document(described: "TransactionalIdDescription") -> Json:
         "producer_id": described.producer_id,
         "producer_epoch": described.producer_epoch,
         "transaction_timeout_ms": described.transaction_timeout_ms,
+        "client": client_document(described.client),
         "transactions": [_transaction(transaction) for transaction in described.transactions],
         "joint": None if described.joint is None else joint_document(described.joint),
     }
@@ -212,6 +254,7 @@ def _transaction(each: "TransactionDescription") -> Json:
         "abort_reason": each.abort_reason,
         "traceparent": each.traceparent or None,
         "prepared_time_ms": each.prepared_time_ms,
+        "decided_time_ms": each.decided_time_ms,
     }
 
 

@@ -7,15 +7,8 @@ import typer
 from semel_cli.shared.cluster_choice import BootstrapOption
 from semel_cli.shared.command_session import with_client
 from semel_cli.shared.options import INT64_MAX
-from semel_cli.shared.output import (
-    Facts,
-    Format,
-    FormatOption,
-    Json,
-    duration_text,
-    examples,
-    show,
-)
+from semel_cli.shared.output import Facts, Format, FormatOption, Json, examples, show
+from semel_console.insight.texts import duration_text
 
 if TYPE_CHECKING:
     from aiosemel import TransactionOutcomeDescription

@@ -3,10 +3,11 @@
 import time
 from typing import TYPE_CHECKING
 
-from semel_cli.shared.output import Json, duration_text
+from semel_cli.shared.output import Json
+from semel_console.insight.texts import duration_text
 
 if TYPE_CHECKING:
-    from aiosemel import Participants
+    from aiosemel import Participants, TransactionClient
 
 
 def participants_document(participants: "Participants") -> Json:
@@ -35,3 +36,22 @@ def age_text(time_ms: int | None) -> str | None:
     """Return how long ago a time was, for people."""
     passed_ms = age_ms(time_ms)
     return None if passed_ms is None else duration_text(passed_ms)
+
+
+def client_text(client: "TransactionClient | None") -> str | None:
+    """Return which program writes transactions, for people."""
+    if client is None:
+        return None
+    where = f" at {client.address}" if client.address else ""
+    return f"{client.principal or client.name}{where}"
+
+
+def client_document(client: "TransactionClient | None") -> Json:
+    """Return the same, for programs."""
+    if client is None:
+        return None
+    return {
+        "name": client.name,
+        "address": client.address or None,
+        "principal": client.principal or None,
+    }
