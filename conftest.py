@@ -1,6 +1,7 @@
 """What all tests share."""
 
 import gc
+import logging
 import os
 import tempfile
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ import engines
 import pytest
 from file_scheduling import FileScheduling
 from hypothesis import HealthCheck, settings
-from surroundings import use_own_environment, use_own_signals
+from surroundings import leave_out_earlier_loops, use_own_environment, use_own_signals
 from xdist.remote import Producer
 
 # As the Makefile does. gRPC reads it at its import, which a folder's conftest.py may bring before
@@ -49,6 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(home.cleanup)
     use_own_environment(os.environ, Path(home.name))
     use_own_signals()
+    logging.getLogger("asyncio").addFilter(leave_out_earlier_loops)
 
 
 def pytest_collection_finish() -> None:

@@ -1,6 +1,7 @@
 """The engines that tests need: a marker for each, by folder, file and fixture of the test.
 
-The markers are `spark`, `postgres`, `processes` (of services, tools and programs) and `browser`.
+The markers are `spark`, `postgres`, `mariadb`, `browser`, and `processes` (of services, tools and
+programs).
 ``pytest --fast`` runs the tests that have none of them and are not slow. A test without a marker
 starts no process: ``Guard`` refuses the process and names this file.
 """
@@ -9,11 +10,13 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import PurePosixPath
 
-MARKERS = ("browser", "postgres", "processes", "spark")
+MARKERS = ("browser", "mariadb", "postgres", "processes", "spark")
 
 FOLDERS: Mapping[str, str] = {
     "pipeline/tests": "spark",
     "tests/chaos": "processes",
+    "tests/database_chaos": "postgres",
+    "tests/demo_database": "postgres",
     "tests/documented": "processes",
     "tests/foreign": "processes",
     "tests/from_kafka": "processes",
@@ -27,6 +30,7 @@ FOLDERS: Mapping[str, str] = {
 """Folders whose tests all need one engine."""
 
 FILES: Mapping[str, str] = {
+    "cli/tests/test_console_command.py": "processes",
     "cli/tests/test_group_commands.py": "processes",
     "cli/tests/test_processes_of_commands.py": "processes",
     "cli/tests/test_remote_demo.py": "processes",
@@ -35,6 +39,7 @@ FILES: Mapping[str, str] = {
     "libs/local/tests/test_log_errors.py": "processes",
     "libs/local/tests/test_processes.py": "processes",
     "libs/runtime/tests/journal/test_batch_rewrites.py": "processes",
+    "libs/runtime/tests/journal/test_journal_crashes.py": "processes",
     "libs/runtime/tests/journal/test_journal_end.py": "processes",
     "libs/runtime/tests/journal/test_postgres_opening.py": "postgres",
     "libs/runtime/tests/journal/test_postgres_outcomes.py": "postgres",
@@ -45,6 +50,7 @@ FILES: Mapping[str, str] = {
     "sdk/tests/test_standard_error.py": "processes",
     "sdk/tests/transform/test_until_signal.py": "processes",
     "tests/e2e/test_backup.py": "processes",
+    "tests/e2e/test_database_page.py": "processes",
     "tests/e2e/test_examples.py": "processes",
     "tests/e2e/test_full_disks.py": "processes",
     "tests/e2e/test_home.py": "processes",
@@ -72,11 +78,13 @@ FILES: Mapping[str, str] = {
     "tests/tracing/test_export.py": "processes",
     "tests/tracing/test_transaction_traces.py": "processes",
     "tests/untrusted/test_untrusted_servers.py": "processes",
+    "tests/web_console/test_console_sign_in.py": "processes",
 }
 """Files whose tests need an engine, in folders whose other tests need none."""
 
 FIXTURES: Mapping[str, str] = {
     "browser": "browser",
+    "mariadb": "mariadb",
     "postgres": "postgres",
     "spark": "spark",
 }

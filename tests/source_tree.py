@@ -112,7 +112,9 @@ def text_files() -> tuple[str, ...]:
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout.decode()
     paths = {path for path in listed.split("\0") if path and (ROOT / path).is_file()}
-    return tuple(sorted(path for path in paths if not path.endswith((".binpb", ".lock", ".xz"))))
+    return tuple(
+        sorted(path for path in paths if not path.endswith((".binpb", ".lock", ".png", ".xz")))
+    )
 
 
 @cache

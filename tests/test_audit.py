@@ -37,3 +37,16 @@ def test_holes_pass_only_if_their_source_has_answered(
     assert checked.passed is passed
     assert checked.lines[-1].startswith(said)
     assert "error: why" in checked.lines
+    if status > 1:
+        assert "on a machine that reaches https://api.osv.dev" in checked.lines[-1]
+
+
+def test_a_package_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = '[{"Name": "typing_extensions", "License": "PSF-2.0"}]'
+    done = subprocess.CompletedProcess[str]((), 0, stdout=found, stderr="")
+    monkeypatch.setattr(audit, "_run", lambda *_: done)
+    monkeypatch.setattr(audit, "_distributed", lambda: ["colorama", "typing-extensions"])
+    checked = audit.check_licences()
+    assert checked.passed
+    assert checked.lines[0].startswith("licences of 1 packages")
+    assert checked.lines[1].startswith("colorama is not installed here")

@@ -3,9 +3,10 @@
 import sys
 
 import pytest
-from bench import deletion
+from bench import console, deletion
 from bench.__main__ import main
 from bench.clients.arrivals import arrivals
+from bench.database import _WARM_UP, Laps
 
 
 async def test_a_deletion_that_does_not_end_gives_no_figure(
@@ -31,6 +32,16 @@ def test_who_waits_for_a_record_is_told_why_none_comes() -> None:
         next_arrival()
 
 
+def test_laps_are_timed_after_the_warm_up_and_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = iter([100.0, 103.0])  # of the first lap that counts, and of the end
+    monkeypatch.setattr("bench.database.time.perf_counter", lambda: next(now_s))
+    laps = Laps(transactions=6)
+    last = [laps.lap() or laps.is_last for _ in range(_WARM_UP + 6)]
+    assert last == [False] * (_WARM_UP + 5) + [True]
+    assert laps.lap()
+    assert laps.each_ms == 500
+
+
 @pytest.mark.parametrize("option", ["--runs", "--brokers"])
 def test_no_runs_and_no_brokers_are_refused(
     option: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -39,3 +50,13 @@ def test_no_runs_and_no_brokers_are_refused(
     with pytest.raises(SystemExit):
         main()
     assert f"{option} is 0, less than 1" in capsys.readouterr().err
+
+
+@pytest.mark.timeout(120)
+async def test_the_console_is_measured_page_by_page() -> None:
+    figures = await console.measured(transactional_ids=20, partitions=60, groups=8)
+    names = [each.name for each in figures]
+    assert names[0] == "console start"
+    assert [each for each in names if each.startswith("/")] == list(console.PAGES)
+    assert all(each.value > 0 for each in figures)
+    assert all(each.value <= 64 for each in figures if each.unit == "KiB")

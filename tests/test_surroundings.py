@@ -1,10 +1,14 @@
 """The surroundings of tests: nothing of the caller is left."""
 
+import asyncio
+import logging
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
+import grpc
 import pytest
 from surroundings import use_own_environment
 
@@ -56,3 +60,26 @@ def test_processes_of_tests_do_not_ignore_what_their_caller_ignores() -> None:
     default = "<Handlers.SIG_DFL: 0>"
     interrupt = "<built-in function default_int_handler>"
     assert shown.stdout.strip() == f"[{default}, {interrupt}, {default}, {default}]"
+
+
+def test_call_that_outlives_the_loop_of_its_test_is_not_logged_in_the_next_one(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    outlived: list[grpc.aio.Channel] = []
+
+    async def call(deadline_s: float) -> None:
+        channel = grpc.aio.insecure_channel(address)
+        outlived.append(channel)
+        unary: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary("/a/call")
+        with pytest.raises(grpc.aio.AioRpcError, match="Deadline"):
+            await unary(b"", timeout=deadline_s)
+
+    with socket.create_server(("127.0.0.1", 0)) as silent, asyncio.Runner() as next_test:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        with asyncio.Runner() as earlier_test:
+            begun = earlier_test.get_loop().create_task(call(0.2))
+            earlier_test.run(asyncio.sleep(0))
+            begun.cancel()
+        next_test.run(call(0.4))
+        logging.getLogger("asyncio").error("an error of this test")
+    assert caplog.messages == ["an error of this test"]

@@ -159,8 +159,11 @@ OWNING_TASKS = (
     "libs/common/src/semel_common/wire/frames/grpc_pipe.py",  # its reader and writer
     "libs/common/src/semel_common/wire/diagnosis/peer_probe.py",  # failed calls share one probe
     "libs/runtime/src/semel_runtime/journal/postgres/writer.py",  # writes outlive their callers
+    "libs/runtime/src/semel_runtime/journal/sqlite/appender.py",  # appends outlive their callers
+    "libs/runtime/src/semel_runtime/journal/sqlite/table_filler.py",  # the tables follow the log
     "libs/runtime/src/semel_runtime/runner/runner.py",  # the committer
     "libs/runtime/src/semel_runtime/server/frames/frame_session.py",  # a task for each request
+    "libs/runtime/src/semel_runtime/server/limits/connections_per_address.py",  # its looks
     "libs/runtime/src/semel_runtime/server/limits/unproven_connections.py",  # TLS handshakes
     "libs/runtime/src/semel_runtime/testing/network.py",  # a task for each call
     "tests/*",

@@ -41,6 +41,7 @@ NOT_RUN_HERE = {
     r"semel (topics move|cluster decommission) ": "needs more brokers than one: cli/tests",
     r"semel up --jaeger": "needs Jaeger: make trace-demo",
     r"(\.venv/bin/)?semel up": "the cluster of this test is started like that",
+    r"semel console": "serves until it is stopped: tests/web_console",
     r"SEMEL_\w+=": "a setting: its name is looked up, below",
     r"cd tests && python -m upgrade ": "make test has what it keeps: tests/upgrade",
 }
@@ -52,6 +53,7 @@ BEFORE = {
 }
 """The state that a page takes for granted before a line."""
 NO_SETTINGS = {
+    "after_restore": "an argument of loops with a database",
     "handle_signals": "an argument of transform",
     "schema_prefix": "of the URL of a journal",
     "one_shot": "of the handle of a joint transaction",

@@ -13,6 +13,7 @@ import os
 import re
 import resource
 import signal
+import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterable
 from itertools import count
 from pathlib import Path
@@ -39,6 +40,7 @@ from semel_common.wire.status import from_value
 from semel_local import ProcessCluster
 from semel_local.layout import Role
 from semel_local.process import Ended
+from semel_runtime.journal.witness import read_witness
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 
@@ -76,6 +78,7 @@ class Cluster:
         """Take a cluster that is started, and the exit statuses of its services."""
         self.processes = processes
         self.ended = ended
+        self._ends: dict[str, Ended] = {}
         self._connector = GrpcConnector()
         self._offsets: list[int] = []
         self._producer_ids: list[int] = []
@@ -85,6 +88,21 @@ class Cluster:
     async def aclose(self) -> None:
         """Close the connections."""
         await self._connector.close()
+
+    def has_ended(self, name: str) -> bool:
+        """Whether a service has ended. A full disk may end others first, by work of their own."""
+        while not self.ended.empty():
+            self._note(self.ended.get_nowait())
+        return name in self._ends
+
+    async def end_of(self, name: str) -> Ended:
+        """Wait until a service has ended."""
+        while not self.has_ended(name):
+            self._note(await self.ended.get())
+        return self._ends[name]
+
+    def _note(self, end: Ended) -> None:
+        self._ends[end.name] = end
 
     async def work(self, name: str) -> None:
         """Have one service store a record, and note the records that it has acknowledged."""
@@ -189,15 +207,16 @@ async def fails_and_ends(
     `on_refusal` is called when it sees that its disk is full, refuses, and serves on.
     """
     failed: list[BaseException] = []
-    while cluster.ended.empty() and not any(isinstance(each, KafkaStorageError) for each in failed):
+    while not (
+        cluster.has_ended(name) or any(isinstance(each, KafkaStorageError) for each in failed)
+    ):
         calls = [cluster.work(name) for _ in range(3)]
         errors = [each for each in await asyncio.gather(*calls, return_exceptions=True) if each]
         failed = [error for error in errors if not isinstance(error, ThrottlingQuotaExceededError)]
         assert {type(each) for each in failed} <= {KafkaStorageError, NetworkExceptionError}
         if len(failed) < len(errors):
             on_refusal()
-    end = await cluster.ended.get()
-    assert (end.name, end.exit_status) == (name, 1)
+    assert (await cluster.end_of(name)).exit_status == 1
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -220,6 +239,7 @@ async def test_services_on_a_full_disk_refuse_or_fail_at_once_and_lose_nothing(
     """All three, with their journals and their logs on it."""
     filler = small_disk / "filler"
     async with started(small_disk / "cluster") as cluster:
+        await tables_have_all(small_disk / "cluster")  # Else any of them may be the first to end.
         fill(filler)
 
         def give_a_page() -> None:
@@ -257,6 +277,21 @@ async def line_with(cluster: Cluster, event: str) -> str:
             if event in line:
                 return line
         await asyncio.sleep(0.01)
+
+
+async def tables_have_all(folder: Path) -> None:
+    """Wait until the tables of each service have all records of the log in front of them."""
+    for name in SERVICES:
+        while not _have_all(folder / name):  # noqa: ASYNC110 - no event tells
+            await asyncio.sleep(0.01)
+
+
+def _have_all(folder: Path) -> bool:
+    witness = read_witness(folder)
+    uri = f"file:{folder / 'journal.db'}?mode=ro"
+    with contextlib.closing(sqlite3.connect(uri, uri=True)) as connection:
+        ((end,),) = connection.execute("SELECT next_offset FROM positions")
+    return witness is not None and end >= witness.next_offset
 
 
 def fill(filler: Path) -> None:

@@ -45,12 +45,22 @@ def test_help_names_every_setting_with_its_meaning(tmp_path: Path) -> None:
     assert "Folder of this instance's journal" in helped.stdout
 
 
-def test_a_wrong_setting_is_named(tmp_path: Path) -> None:
-    ended = start(BROKER, tmp_path, "--listeners=nonsense")
+@pytest.mark.parametrize(
+    "option",
+    ["listeners", "advertised_listeners", "frame_listeners", "advertised_frame_listeners"],
+)
+def test_a_wrong_setting_is_named(tmp_path: Path, option: str) -> None:
+    ended = start(BROKER, tmp_path, f"--{option}=nonsense")
     assert ended.returncode == 2
-    assert "listeners: " in ended.stderr
-    assert "'nonsense' is not of the form NAME://HOST:PORT" in ended.stderr
+    assert f"broker: {option}: 'nonsense' is not of the form NAME://HOST:PORT" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_a_wrong_map_of_protocols_is_named(tmp_path: Path) -> None:
+    ended = start(BROKER, tmp_path, "--listener_security_protocol_map=nonsense")
+    assert ended.returncode == 2
+    expected = "listener_security_protocol_map: 'nonsense' is not of the form NAME:PROTOCOL"
+    assert expected in ended.stderr
 
 
 def test_the_folder_of_another_service_is_refused(made: Path) -> None:

@@ -260,5 +260,5 @@ async def test_a_broker_ends_when_its_controller_belongs_to_another_cluster(
             end = await ended.get()
         assert end.name == "broker-0"
         log = second.log_path("broker-0").read_text()
-        assert "this service belongs to cluster" in log
+        assert f"coordinator-0 at {second.bootstrap} belongs to another cluster" in log
         assert "Traceback" not in log

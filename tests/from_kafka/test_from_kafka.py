@@ -29,7 +29,7 @@ READ = {0: 40, 1: 0, 2: 100}
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(400),
+    pytest.mark.timeout(1_800),
     pytest.mark.skipif(missing() is not None, reason=f"Apache Kafka needs {missing()}"),
     pytest.mark.skipif(
         not (JARS / "broker").exists() or not (JARS / "connector").exists(),

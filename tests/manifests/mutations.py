@@ -55,6 +55,11 @@ def volume(objects: Objects, name: str) -> Any:  # noqa: ANN401 - JSON
     return next(each for each in pod(objects)["volumes"] if each["name"] == name)
 
 
+def console(objects: Objects) -> Any:  # noqa: ANN401 - JSON
+    """Return the container of the console."""
+    return spec(objects, "Deployment", "console")["template"]["spec"]["containers"][0]
+
+
 def application(objects: Objects) -> Any:  # noqa: ANN401 - JSON
     """Return the container of the main job's application."""
     return spec(objects, "StatefulSet", "pizza-app")["template"]["spec"]["containers"][0]
@@ -262,6 +267,17 @@ MUTATIONS = [
              lambda o: executor(o)["volumeMounts"].pop(), "ha"),
     Mutation("traces to nobody", "clients_are_told_of_services_that_are_there",
              lambda o: without(o, "Service", "jaeger")),
+    Mutation("a console that other pods reach", "the_console_is_reached_by_a_port_forward_alone",
+             lambda o: console(o)["command"].__setitem__(-1, "0.0.0.0:9080")),
+    Mutation("a console at another port", "the_console_is_reached_by_a_port_forward_alone",
+             lambda o: _put(console(o)["ports"][0], containerPort=9081), "prod"),
+    Mutation("a probe of nothing", "the_console_is_reached_by_a_port_forward_alone",
+             lambda o: console(o).pop("livenessProbe")),
+    Mutation("a console for all", "the_console_is_reached_by_a_port_forward_alone",
+             lambda o: spec(o, "NetworkPolicy", "console-admits-no-pod").update(ingress=[{}])),
+    Mutation("a console that no service admits", "clients_bear_the_label",
+             lambda o: spec(o, "Deployment", "console")["template"]["metadata"]["labels"].pop(
+                 "semel-client")),
     Mutation("a port that is not declared", "ports_are_those_of_the_settings",
              lambda o: container(o)["ports"].pop()),
     Mutation("a listener at another port", "ports_are_those_of_the_settings",

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from manifests.rendered import NAMESPACE, Object, Objects, containers
+from semel_console.options import Listen
 
 _VOLUMES = {"configMap", "emptyDir", "persistentVolumeClaim", "projected", "secret"}
 
@@ -127,9 +128,29 @@ def nothing_is_reached_by_default(objects: Objects) -> Iterator[str]:
 
 
 def clients_bear_the_label(objects: Objects) -> Iterator[str]:
-    for each in objects.of("Job", "StatefulSet"):
+    for each in objects.of("Deployment", "Job", "StatefulSet"):
         template = each["spec"]["template"]
         images = [container["image"] for container in containers(template)]
         is_client = any("semel-cli" in image for image in images)
         if is_client and template["metadata"]["labels"].get("semel-client") != "true":
             yield f"{each['metadata']['name']} is not admitted by the services"
+
+
+def the_console_is_reached_by_a_port_forward_alone(objects: Objects) -> Iterator[str]:
+    """It listens within its pod, no policy admits a pod, and its probes ask from within."""
+    console = objects.one("Deployment", "console")["spec"]["template"]
+    (container,) = containers(console)
+    words = container["command"]
+    listen = Listen.parse(words[words.index("--listen") + 1])
+    if not listen.is_loopback:
+        yield f"the console listens on {listen.host}"
+    if listen.port not in {each["containerPort"] for each in container["ports"]}:
+        yield f"the console listens at {listen.port}, and its pod has another port"
+    for kind in ("startupProbe", "readinessProbe", "livenessProbe"):
+        asked = " ".join(container.get(kind, {}).get("exec", {}).get("command", ()))
+        if f"http://127.0.0.1:{listen.port}/health" not in asked:
+            yield f"the console: {kind} asks {asked!r}"
+    for policy in objects.of("NetworkPolicy"):
+        is_own = console in objects.selected(policy["spec"]["podSelector"])
+        if is_own and policy["spec"].get("ingress"):
+            yield f"{policy['metadata']['name']} admits pods to the console"
