@@ -15,9 +15,9 @@ GHZ_VERSION := 0.121.0
 BIN         := $(VENV)/bin
 PROMETHEUS  := github.com/prometheus/prometheus@v0.307.3
 MEMBERS     := $(wildcard protos/pyproject.toml libs/*/pyproject.toml services/*/pyproject.toml \
-                 sdk/pyproject.toml cli/pyproject.toml pipeline/*/pyproject.toml)
-SOURCES     := protos/src $(wildcard libs/*/src services/*/src) sdk/src cli/src $(wildcard pipeline/*/src)
-FAST_TESTS  := $(wildcard tests libs/*/tests services/*/tests sdk/tests cli/tests)
+                 sdk/pyproject.toml console/pyproject.toml cli/pyproject.toml pipeline/*/pyproject.toml)
+SOURCES     := protos/src $(wildcard libs/*/src services/*/src) sdk/src console/src cli/src $(wildcard pipeline/*/src)
+FAST_TESTS  := $(wildcard tests libs/*/tests services/*/tests sdk/tests console/tests cli/tests)
 DESCRIPTORS := protos/src/semel/descriptors.binpb
 RELEASED    := protos/released.binpb
 JOURNALS    := $(patsubst protos/%,--path %,$(wildcard protos/semel/*/journal))
@@ -46,8 +46,8 @@ export GRPC_ENABLE_FORK_SUPPORT := 0
 ENGINE      ?= $(firstword $(foreach each,docker podman buildah,$(shell command -v $(each))))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-journals simulate defects explore fuzz hostile untrusted damage chaos \
-        pipeline pipeline-chaos coverage check format protos docs site release-protos bench bench-growth \
+.PHONY: help demo demo-database test test-fast test-journals simulate simulate-journal simulate-database defects explore fuzz hostile untrusted damage chaos \
+        database-chaos pipeline pipeline-chaos coverage check format protos docs console-shots site release-protos bench bench-growth \
         bench-growth-docs bench-kafka bench-spark from-kafka jaeger trace-demo \
         alerts-check dist dist-check clean images audit k8s-check crd-schemas k8s-test test-clients loadtest
 
@@ -57,6 +57,9 @@ help: ## this list
 
 demo: $(SYNCED) ## all set-up, then the main job: 49,574 real order lines, processes killed, income exact
 	$(BIN)/semel demo pizza
+
+demo-database: $(SYNCED) ## the same orders into a PostgreSQL and a topic, all killed, exact in both: SEED=n
+	PYTHONPATH=tests $(BIN)/python -m demo_database $(if $(SEED),--seed $(SEED))
 
 pipeline: $(SPARK) ## both pipelines on a cluster of Spark, processes killed, income exact: SEED=n
 	$(BIN)/python -m semel_pipelines.proof $(if $(SEED),--seed $(SEED))
@@ -88,6 +91,13 @@ damage: $(SYNCED) ## flip bits in each kind of page of journals, and look what i
 untrusted: $(SYNCED) ## the SDK against a server that lies: ANSWERS=n SEED=k
 	PYTHONPATH=tests $(BIN)/python -m untrusted --answers $(or $(ANSWERS),20000) --seed $(or $(SEED),0)
 
+simulate-journal: $(SYNCED) ## one journal alone, with a crash in most writes: SEEDS=n FROM=k
+	PYTHONPATH=tests $(BIN)/python -m simulation.alone --seeds $(or $(SEEDS),2000) --from $(or $(FROM),0)
+
+simulate-database: $(SYNCED) ## applications with a database, which restarts and is restored: as simulate; DEFECTS="a b" or all
+	PYTHONPATH=tests $(BIN)/python -m database_simulation $(if $(DEFECTS),--defects $(filter-out all,$(DEFECTS)), \
+		$(if $(SEED),--seed $(SEED) $(if $(VERBOSE),--verbose),--seeds $(or $(SEEDS),100) --from $(or $(FROM),0)))
+
 defects: $(SYNCED) ## in which seed the simulation finds each planted defect: all, or NAMES="one two"
 	PYTHONPATH=tests $(BIN)/python -m defects $(NAMES)
 
@@ -96,6 +106,10 @@ explore: $(SYNCED) ## every order of events over the real machines, breadth firs
 
 chaos: $(SYNCED) ## real processes under real faults, and a checked history: SECONDS=n SEED=k ON=postgres
 	PYTHONPATH=tests $(BIN)/python -m chaos --seconds $(or $(SECONDS),60) --seed $(or $(SEED),0) \
+		--engine $(or $(ON),sqlite)
+
+database-chaos: $(SYNCED) ## calls with a database, killed at each step of theirs: ROUNDS=n SEED=k ON=mariadb
+	PYTHONPATH=tests $(BIN)/python -m database_chaos --rounds $(or $(ROUNDS),20) --seed $(or $(SEED),0) \
 		--engine $(or $(ON),sqlite)
 
 pipeline-chaos: $(SPARK) ## jobs of Spark that are killed, and exact topics: SCENARIOS="k1 k2" SEED=k
@@ -159,6 +173,9 @@ docs: $(SYNCED) ## generate the pages of docs/ that are tables of the code
 	$(BIN)/python tools/generate_docs.py
 	PYTHONPATH=tests $(BIN)/python -m scenarios
 	PYTHONPATH=tests $(BIN)/python -m pure_modules_page
+
+console-shots: $(SPARK) ## the pictures of docs/run/console.md, by Chromium, light and dark
+	PYTHONPATH=tests:console/tests $(BIN)/python -m web_console.console_shots docs/run/console
 
 site: $(SITE) ## build the pages of docs/ as a site in build/site; a broken link is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -9,7 +9,7 @@ from pathlib import Path
 import uvloop
 from rich.console import Console
 
-from bench import deletion, footprint, postgres, semel_alone
+from bench import console, database, deletion, footprint, postgres, semel_alone
 from bench.measure import Figure, Measured, repeat, show
 from bench.tracing.instructions import instructions
 from bench.tracing.processor_time import processor_time
@@ -19,6 +19,7 @@ Workload = Callable[[str], Awaitable[list[Figure]]]
 
 STANDALONE = {
     "footprint": footprint.footprint,
+    "console": console.console,
     "deletion": deletion.deletion,
     "tracing": processor_time,
     "tracing-instructions": instructions,
@@ -34,6 +35,7 @@ WORKLOADS: dict[str, Workload] = {
     "pipeline": semel_alone.one_record,
     "columns": semel_alone.columns,
     "one-by-one": semel_alone.one_by_one,
+    "database": database.database,
 }
 KNOWN = (*STANDALONE, *WORKLOADS)
 

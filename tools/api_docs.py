@@ -4,9 +4,11 @@ mkdocstrings writes the text from the docstrings when the site is built.
 """
 
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import NamedTuple
 
 import aiosemel
+import aiosemel.database
 from aiosemel import Admin, Consumer
 from aiosemel._producer.sends import RecordSends
 
@@ -58,6 +60,16 @@ _PAGES = {
         "Transform TransformOptions Handler Outputs OnEvent OnPoison TransformEvent"
         " TransactionCommitted TransactionAborted RecordPoisoned TransformStats",
     ),
+    "database": ApiPage(
+        "Your own database",
+        "`SemelClient.with_database` returns what commits together with a database of the"
+        " application's own; `SemelClient.relay` sends its outbox. [Your own"
+        " database](../../use/database.md) shows which call fits which program.",
+        "DatabaseClient StoreHandler StoreOnPoison DatabaseHandler DatabaseOnPoison"
+        " DatabaseProducer Relay RelayOptions RelayStats AfterRestore database.Outbox"
+        " database.create_tables database.tables_sql database.Database database.DatabaseSession"
+        " database.Dialect database.Row database.Value database.Cursor",
+    ),
     "admin": ApiPage(
         "Admin",
         "An `Admin` creates, describes and changes topics, groups, transactions and access rules.",
@@ -72,9 +84,12 @@ _PAGES = {
         "ClusterDescription InstanceDescription ServiceRole DiskShortage TopicDescription"
         " TopicsDescription PartitionDescription PartitionReassignment ConfigDescription"
         " GroupListing GroupDescription GroupState MemberDescription PendingOffsets"
-        " TransactionListing TransactionDescription TransactionState TransactionalIdDescription"
+        " TransactionListing TransactionOrder TransactionDescription TransactionState"
+        " TransactionalIdDescription"
         " Participants JointDescription JointWriterDescription OpenTransaction OpenTransactions"
-        " OpenEpoch PartitionProducers ProducerDescription",
+        " OpenEpoch PartitionProducers ProducerDescription TransactionHistory HistoryFilter"
+        " EndedTransaction EndedParticipant TransactionClient TransactionOperator"
+        " ReaderStanding ReaderCause HoldingTransaction AuditLog AuditEntry",
     ),
     "errors": ApiPage(
         "Error classes",
@@ -84,7 +99,9 @@ _PAGES = {
         " InvalidRequestError AuthorizationError SaslAuthenticationError BaseOffsetMismatchError"
         " ClosedError IllegalStateError JointOutcomeUnknownError JointOwnerMismatchError"
         " NoFreeProducerError NoOffsetForPartitionError ProducerFencedError RequestTimedOutError"
-        " TransactionAbortedError TransactionOutcomeUnknownError",
+        " TransactionAbortedError TransactionOutcomeUnknownError DatabaseAheadError"
+        " DatabaseBehindError DatabaseSessionEndedError DatabaseTablesError"
+        " DatabaseUnavailableError",
     ),
 }
 
@@ -100,7 +117,7 @@ def _lines(page: ApiPage) -> Iterator[str]:
     yield page.sentence
     for name in page.names.split():
         yield from ("", f"::: aiosemel.{name}")
-        if _inherits(getattr(aiosemel, name)):
+        if _inherits(attrgetter(name)(aiosemel)):
             yield from ("    options:", "      inherited_members: true")
 
 
@@ -112,6 +129,7 @@ def _inherits(public: object) -> bool:
 def _check_names() -> None:
     """Check that each public name of aiosemel stands on exactly one page."""
     listed = sorted(name for page in _PAGES.values() for name in page.names.split())
-    public = sorted(aiosemel.__all__)
+    of_database = (f"database.{name}" for name in aiosemel.database.__all__)
+    public = sorted((*aiosemel.__all__, *of_database))
     wrong = sorted(set(listed) ^ set(public)) or [x for x in listed if listed.count(x) > 1]
     assert not wrong, f"tools/api_docs.py must list each public name once: {', '.join(wrong)}"
