@@ -10,7 +10,7 @@ from producer_harness import FakeCluster, elapse
 
 from aiosemel import ClientOptions
 from aiosemel._cluster.metadata import BROKER, COORDINATOR, GROUP_COORDINATOR
-from aiosemel._cluster.retry import Deadline, pause_ms
+from aiosemel._cluster.retry import Deadline, Pauses, pause_before_repeat, pause_ms
 from aiosemel._shared.name_checks import parse_bootstrap
 from aiosemel.errors import (
     BrokerNotAvailableError,
@@ -336,6 +336,20 @@ async def test_that_a_call_was_not_done_in_time_is_said_once(fake: FakeCluster) 
     with pytest.raises(RequestTimedOutError) as raised:
         await init(cluster_of(fake), timeout_ms=3_000)
     assert raised.value.message.count("not done in time") == 1
+
+
+class AlmostWhole(Random):
+    """Makes each pause a little shorter than it would be without jitter."""
+
+    def uniform(self, a: float, b: float) -> float:
+        return 0.999
+
+
+async def test_a_pause_that_ends_at_the_deadline_leaves_the_cause_in_the_error() -> None:
+    pauses = Pauses(ClientOptions(retry_backoff_ms=100), AlmostWhole())
+    loading = CoordinatorLoadInProgressError("loading")
+    with pytest.raises(RequestTimedOutError, match="not done in time: loading"):
+        await pause_before_repeat(pauses, Deadline.after_ms(100), loading)
 
 
 async def test_one_attempt_takes_request_timeout_ms(fake: FakeCluster) -> None:

@@ -127,6 +127,8 @@ async def pause_before_repeat(pauses: Pauses, deadline: Deadline, error: Retriab
         raise out_of_time(error) from error
     pauses.warn_of(error)
     await asyncio.sleep(pause_ms / 1000)
+    if deadline.passed:  # A busy loop wakes late.
+        raise out_of_time(error) from error
 
 
 def out_of_time(error: RetriableError) -> RetriableError:
