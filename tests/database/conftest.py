@@ -8,7 +8,15 @@ import pytest
 import pytest_asyncio
 
 from aiosemel import ClientOptions, SemelClient
-from database.layers import ON_MARIADB, ON_POSTGRES, ON_SQLITE, ONE_AT_A_TIME, Layer, layer_named
+from database.layers import (
+    DJANGO_ON_MARIADB,
+    DJANGO_ON_POSTGRES,
+    ON_MARIADB,
+    ON_POSTGRES,
+    ON_SQLITE,
+    Layer,
+    layer_named,
+)
 from semel_local import LocalCluster
 from semel_runtime.testing.mariadb import MariadbServer, missing_program
 from semel_runtime.testing.postgres import PostgresCluster
@@ -66,13 +74,17 @@ MARIADB = (
         reason=f"{missing_program()} is not installed (Debian: apt-get install mariadb-server)",
     ),
 )
+ONE_AT_A_TIME = [
+    pytest.param(DJANGO_ON_POSTGRES, marks=POSTGRES),
+    pytest.param(DJANGO_ON_MARIADB, marks=MARIADB),
+]
 MARIADBS = [pytest.param(each, marks=MARIADB) for each in ON_MARIADB]
 SERVERS = [*(pytest.param(each, marks=POSTGRES) for each in ON_POSTGRES), *MARIADBS]
 
 
 def server_url(layer: str, request: pytest.FixtureRequest) -> str:
     """Return where the server of a layer is; starts it for the first layer."""
-    if layer in ON_MARIADB:
+    if layer in {*ON_MARIADB, DJANGO_ON_MARIADB}:
         mariadb: MariadbServer = request.getfixturevalue("mariadb")
         return mariadb.url("mysql")
     postgres: PostgresCluster = request.getfixturevalue("postgres")
@@ -80,7 +92,7 @@ def server_url(layer: str, request: pytest.FixtureRequest) -> str:
 
 
 @pytest_asyncio.fixture(
-    params=[*ON_SQLITE, *SERVERS, pytest.param(ONE_AT_A_TIME, marks=POSTGRES)],
+    params=[*ON_SQLITE, *SERVERS, *ONE_AT_A_TIME],
     loop_scope="session",
 )
 async def layer(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Layer]:
@@ -100,7 +112,7 @@ async def server_layer(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncI
         yield layer
 
 
-@pytest_asyncio.fixture(params=MARIADBS, loop_scope="session")
+@pytest_asyncio.fixture(params=[*MARIADBS, ONE_AT_A_TIME[-1]], loop_scope="session")
 async def mariadb_layer(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Layer]:
     """Each layer of MariaDB, whose server the test may kill and start."""
     async with layer_named(

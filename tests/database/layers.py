@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import aiosqlite
 import asyncpg
 import django
+import pymysql
 from django.conf import settings
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -34,14 +35,16 @@ from database.hooked import HookedDatabase
 
 ON_SQLITE = ("sqlite", "aiosqlite", "sqlalchemy-aiosqlite", "django-sqlite")
 ON_POSTGRES = ("asyncpg", "psycopg", "sqlalchemy-asyncpg")
-ONE_AT_A_TIME = "django-postgresql"
-"""A layer with one transaction at a time, of a database that has many."""
 ON_MARIADB = ("sqlalchemy-aiomysql", "sqlalchemy-asyncmy")
+DJANGO_ON_POSTGRES, DJANGO_ON_MARIADB = "django-postgresql", "django-mariadb"
+"""The layers with one transaction at a time, of databases that have many."""
 ISOLATION: Mapping[str, IsolationLevel] = {
     "aiomysql": "REPEATABLE READ",
     "asyncmy": "READ COMMITTED",
 }
 """Of transactions with each driver of MariaDB: one has its default, the other a lower one."""
+KEPT: dict[str, object] = {"CONN_MAX_AGE": None, "CONN_HEALTH_CHECKS": True}
+"""The settings of a Django whose connection stays open, and is tried before each transaction."""
 _numbers = count(1)
 Url: TypeAlias = Callable[[], str]
 """Starts the server of a layer, and returns where it is."""
@@ -119,8 +122,8 @@ async def _database(name: str, folder: Path, server_url: Url) -> AsyncIterator[D
         case "django-sqlite":
             async with _django({"ENGINE": "sqlite3", "NAME": str(file)}) as database:
                 yield database
-        case "django-postgresql":
-            async with _django(_of_django(await _new_postgres(server_url()))) as database:
+        case "django-postgresql" | "django-mariadb":
+            async with _django(await _new_for_django(name, server_url())) as database:
                 yield database
         case "asyncpg":
             url = await _new_postgres(server_url())
@@ -183,11 +186,18 @@ def _close(alias: str) -> None:
     connections[alias].close()
 
 
-def _of_django(url: str) -> dict[str, object]:
-    """Return a URL of PostgreSQL as Django's settings have it."""
+async def _new_for_django(name: str, url: str) -> dict[str, object]:
+    """Create a database in a server; returns it as Django's settings have it."""
+    if name == DJANGO_ON_POSTGRES:
+        return KEPT | _of_django(await _new_postgres(url), "postgresql")
+    pymysql.install_as_MySQLdb()  # Django's backend imports the driver by that name.
+    return KEPT | _of_django(await _new_mariadb(url, driver="aiomysql"), "mysql")
+
+
+def _of_django(url: str, engine: str) -> dict[str, object]:
     parts = make_url(url)
     return {
-        "ENGINE": "postgresql",
+        "ENGINE": engine,
         "NAME": parts.database,
         "USER": parts.username,
         "PASSWORD": parts.password,

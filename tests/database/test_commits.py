@@ -22,7 +22,7 @@ from aiosemel import (
 from aiosemel.database.asyncpg import AsyncpgDatabase
 from aiosemel.errors import DatabaseOutcomeUnknownError, DatabaseUnavailableError
 from database.hooked import HookedDatabase
-from database.layers import ON_POSTGRES, ONE_AT_A_TIME, Layer, layer_named
+from database.layers import DJANGO_ON_POSTGRES, ON_POSTGRES, Layer, layer_named
 from database.ledger import OPTIONS, Ledger, Records
 from database.running import running, until
 from database.wire import Break, Wire
@@ -40,7 +40,7 @@ async def wire(postgres: PostgresCluster) -> AsyncIterator[Wire]:
         yield wire
 
 
-@pytest_asyncio.fixture(params=[*ON_POSTGRES, ONE_AT_A_TIME], loop_scope="session")
+@pytest_asyncio.fixture(params=[*ON_POSTGRES, DJANGO_ON_POSTGRES], loop_scope="session")
 async def ledger(
     request: pytest.FixtureRequest,
     tmp_path: Path,

@@ -38,7 +38,8 @@ def wrapped(error: Exception) -> Exception:
         pymysql.OperationalError(1927, "Connection was killed"),
         pymysql.OperationalError(2013, "Lost connection to MySQL server during query"),
         pymysql.InternalError(1180, "Got error during COMMIT"),
-        pymysql.InterfaceError("(0, 'Not connected')"),
+        pymysql.InterfaceError(0, "Not connected"),
+        pymysql.InterfaceError(0, ""),
         sqlalchemy.exc.TimeoutError("QueuePool limit of size 5 overflow 10 reached"),
     ],
 )

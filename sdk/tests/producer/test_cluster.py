@@ -341,7 +341,7 @@ async def test_that_a_call_was_not_done_in_time_is_said_once(fake: FakeCluster) 
 class AlmostWhole(Random):
     """Makes each pause a little shorter than it would be without jitter."""
 
-    def uniform(self, a: float, b: float) -> float:
+    def uniform(self, *_: float) -> float:
         return 0.999
 
 

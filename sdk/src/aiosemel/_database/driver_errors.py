@@ -33,6 +33,8 @@ _NO_SAVEPOINT_NUMBER = 1305
 _SQLALCHEMY_ENDED = frozenset(
     {"InvalidRequestError", "ResourceClosedError", "PendingRollbackError"}
 )
+_MYSQL_CLOSED_NUMBER = 0
+"""Of drivers of MySQL, in an InterfaceError with any text, or none: the connection is closed."""
 _MYSQL_CLASSES = frozenset({"OperationalError", "InternalError"})
 
 
@@ -120,6 +122,6 @@ def _is_lost_connection(error: BaseException) -> bool:
             return type(error).__module__.startswith("sqlalchemy.")  # of its pool
         case "InterfaceError":  # asyncpg's pool takes a lost connection back, as if it was released
             is_gone = "closed" in text or "released" in text
-            return ("connection" in text and is_gone) or "not connected" in text
+            return ("connection" in text and is_gone) or error.args[:1] == (_MYSQL_CLOSED_NUMBER,)
         case _:
             return False

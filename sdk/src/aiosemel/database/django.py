@@ -36,6 +36,9 @@ class DjangoDatabase:
     use the ORM as ever. A handler that is a coroutine function runs in the event loop: there, the
     asynchronous calls of the ORM, such as ``acreate``, and ``sync_to_async`` use the open
     transaction.
+
+    Before each transaction, a connection is closed as Django closes one at the start of a request:
+    if it has failed, or as ``CONN_MAX_AGE`` and ``CONN_HEALTH_CHECKS`` say.
     """
 
     def __init__(self, alias: str = "default") -> None:
@@ -72,13 +75,17 @@ class DjangoDatabase:
         async with self._turns.take(), ThreadSensitiveContext(executor=self._thread):
             block = ExitStack()
             try:
-                await self._call(lambda: block.enter_context(transaction.atomic(using=self._alias)))
+                await self._call(lambda: self._begin(block))
                 yield _Django(await self._call(lambda: connections[self._alias]), self._call)
             except BaseException as error:
                 failed = error
                 await self._call(lambda: block.__exit__(type(failed), failed, None))
                 raise
             await self._call(block.close)
+
+    def _begin(self, block: ExitStack) -> None:
+        connections[self._alias].close_if_unusable_or_obsolete()
+        block.enter_context(transaction.atomic(using=self._alias))
 
     def joined(self, session: object) -> "_Django":
         """Return the transaction that is open in a connection of Django, in the calling thread."""
