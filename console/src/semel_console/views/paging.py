@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from html import escape
 
-from semel_console.views.blocks import Row
+from semel_console.views.blocks import Block, Grid, Missing, Row
 
 WEIGHT_MAX = 44 << 10
 """The bytes of a table's lines; a whole page has at most 64 KiB."""
@@ -22,3 +22,10 @@ def fitting(rows: Sequence[Row], rows_max: int) -> Sequence[Row]:
         if weight > WEIGHT_MAX and count:
             return rows[:count]
     return rows[:rows_max]
+
+
+def note_of_cut(shown: Block, listed: Sequence[object] | Missing, command: str) -> str:
+    """Return the sentence about lines that a page leaves out; empty: it has all."""
+    if isinstance(listed, Missing) or not isinstance(shown, Grid) or len(shown.rows) == len(listed):
+        return ""
+    return f"The page shows the first {len(shown.rows)} of {len(listed)}; {command} lists all."

@@ -20,7 +20,7 @@ from semel_console.views.blocks import (
     badge,
     cell,
 )
-from semel_console.views.paging import fitting
+from semel_console.views.paging import fitting, note_of_cut
 
 RULES_MAX = 200
 QUOTAS_MAX = 200
@@ -71,14 +71,24 @@ def rules_page(
     shown: Sequence[AclBinding] | Missing = rules
     if not isinstance(rules, Missing) and principal:
         shown = [each for each in rules if each.principal in {principal, "User:*"}]
+    command = places.command("acls", "list", *words)
+    rule_lines, quota_lines = _rules(shown), _quotas(quotas)
     return Page(
         title="Rules and quotas",
-        command=places.command("acls", "list", *words),
+        command=command,
         form=_form(asked),
         notices=() if isinstance(rules, Missing) else _answers(asked.questions, rules),
         sections=(
-            Section(title="Access rules", blocks=(_rules(shown),)),
-            Section(title="Quotas", blocks=(_quotas(quotas),)),
+            Section(
+                title="Access rules",
+                note=note_of_cut(rule_lines, shown, command),
+                blocks=(rule_lines,),
+            ),
+            Section(
+                title="Quotas",
+                note=note_of_cut(quota_lines, quotas, places.command("quotas", "list")),
+                blocks=(quota_lines,),
+            ),
         ),
     )
 
