@@ -549,7 +549,7 @@ class DeleteRecordsRequest(_message.Message):
     def partitions(self) -> _containers.RepeatedCompositeFieldContainer[Global___DeleteRecordsPartition]: ...
     @_builtins.property
     def operator(self) -> _outcomes_pb2.Operator:
-        """Who asks, and why, for the audit."""
+        """The operator and the reason of this request, for the audit."""
 
     def __init__(
         self,

@@ -887,7 +887,7 @@ class DeleteOffsetsRequest(_message.Message):
     def topics(self) -> _containers.RepeatedCompositeFieldContainer[Global___OffsetFetchTopic]: ...
     @_builtins.property
     def operator(self) -> _outcomes_pb2.Operator:
-        """Who asks, and why, for the audit."""
+        """The operator and the reason of this request, for the audit."""
 
     def __init__(
         self,
@@ -941,7 +941,7 @@ class DeleteGroupsRequest(_message.Message):
     def group_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
     def operator(self) -> _outcomes_pb2.Operator:
-        """Who asks, and why, for the audit."""
+        """The operator and the reason of this request, for the audit."""
 
     def __init__(
         self,
