@@ -98,3 +98,10 @@ class Ledger:
                 for records in (await consumer.poll(500, 100)).values():
                     found += [int(record.value or b"") for record in records]
         return found
+
+
+async def ledger_of(layer: Layer, client: SemelClient, topic: str, name: str) -> Ledger:
+    """Make an application, with the topic of its receipts."""
+    ledger = Ledger(layer, client, topic, name)
+    await client.admin().create_topic(ledger.receipts, partitions=1)
+    return ledger

@@ -25,17 +25,11 @@ from aiosemel._database import completions
 from aiosemel._database.completions import PREPARED_MAX
 from aiosemel.database.asyncpg import AsyncpgDatabase
 from database.layers import Layer, layer_named
-from database.ledger import OPTIONS, Ledger, Records
+from database.ledger import OPTIONS, Ledger, Records, ledger_of
 from database.running import running, until
 from semel_runtime.testing.postgres import PostgresCluster
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session")]
-
-
-async def ledger_of(layer: Layer, client: SemelClient, topic: str, name: str) -> Ledger:
-    ledger = Ledger(layer, client, topic, name)
-    await client.admin().create_topic(ledger.receipts, partitions=1)
-    return ledger
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -26,16 +26,10 @@ from aiosemel._database.joint_commit import JointCommit
 from aiosemel._database.open_session import OpenSession
 from aiosemel.errors import DatabaseUnavailableError
 from database.layers import Layer
-from database.ledger import OPTIONS, Ledger, Records
+from database.ledger import OPTIONS, Ledger, Records, ledger_of
 from database.running import running, until
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session")]
-
-
-async def ledger_of(layer: Layer, client: SemelClient, topic: str, name: str) -> Ledger:
-    ledger = Ledger(layer, client, topic, name)
-    await client.admin().create_topic(ledger.receipts, partitions=1)
-    return ledger
 
 
 @pytest_asyncio.fixture(loop_scope="session")

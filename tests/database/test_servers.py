@@ -21,7 +21,7 @@ from aiosemel.client import SystemClock
 from aiosemel.database import Dialect, Outbox, create_tables
 from aiosemel.errors import DatabaseUnavailableError, InvalidConfigError
 from database.layers import Layer
-from database.ledger import OPTIONS, Ledger, Records
+from database.ledger import OPTIONS, Ledger, Records, ledger_of
 from database.running import running, until
 from semel_cli.transactions.resolve import opened
 from semel_runtime.testing.mariadb import MariadbServer
@@ -30,12 +30,6 @@ pytestmark = [pytest.mark.asyncio(loop_scope="session")]
 
 PROMPT_S = 10
 """A lock that is not free is an error of these databases after 50 s, or never."""
-
-
-async def ledger_of(layer: Layer, client: SemelClient, topic: str, name: str) -> Ledger:
-    ledger = Ledger(layer, client, topic, name)
-    await client.admin().create_topic(ledger.receipts, partitions=1)
-    return ledger
 
 
 @pytest_asyncio.fixture(loop_scope="session")
