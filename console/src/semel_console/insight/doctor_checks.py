@@ -131,8 +131,8 @@ def stuck(found: Iterable["OpenTransaction"], limits: Thresholds) -> Iterator[Fi
                 f" for {duration_text(transaction.age_ms)}; {says}"
             ),
             do=(
-                "it should have asked by itself: see that this instance reaches the coordinators,"
-                " and what its log says of inquiries; then restart it"
+                "this instance should have asked its coordinator: check that it reaches the"
+                " coordinators, and read the lines about inquiries in its log; then restart it"
             ),
             partition=transaction.partition,
         )
@@ -153,8 +153,8 @@ def nearly_timed_out(found: Iterable["OpenTransaction"], limits: Thresholds) -> 
         yield Finding(
             check="nearly timed out",
             what=(
-                f"transaction {known.transactional_id}/{transaction.producer_epoch} is open for"
-                f" {duration_text(transaction.age_ms)}, and aborts in"
+                f"transaction {known.transactional_id}/{transaction.producer_epoch} has been open"
+                f" for {duration_text(transaction.age_ms)}, and aborts in"
                 f" {duration_text(known.time_left_ms)}"
             ),
             do=(
@@ -183,8 +183,8 @@ def late_markers(
                     f" {duration_text(now_ms - entry.last_update_time_ms)}"
                 ),
                 do=(
-                    f"`semel transactions describe {entry.transactional_id}` names who has not"
-                    " written them: see that those instances run, and can be reached"
+                    f"`semel transactions describe {entry.transactional_id}` names the participants"
+                    " without markers: check that their instances run and can be reached"
                 ),
                 transactional_id=entry.transactional_id,
             )
@@ -200,8 +200,8 @@ def prepared_for_long(
             yield Finding(
                 check="prepared",
                 what=(
-                    f"transaction {entry.transactional_id}/{entry.producer_epoch} is prepared for"
-                    f" {duration_text(age_ms)}: its readers wait"
+                    f"transaction {entry.transactional_id}/{entry.producer_epoch} has been prepared"
+                    f" for {duration_text(age_ms)}; readers wait behind it"
                 ),
                 do=(
                     "let its owner complete it. If its application keeps a database with Semel"
