@@ -11,7 +11,8 @@ from semel_common.wire.methods import DESCRIBE_GROUPS, LIST_GROUPS
 from semel_runtime.authentication.principal import Origin, Principal
 from semel_runtime.server.calls import Call, Handlers
 from semel_runtime.server.handler_call import answer
-from semel_runtime.server.limits.list_turns import ListTurns
+from semel_runtime.server.limits import list_turns
+from semel_runtime.server.limits.list_turns import ListPauses, ListTurns
 
 
 def origin_of(name: str) -> Origin:
@@ -46,6 +47,34 @@ class Lists:
         async with self.turns.turn(origin_of(name)):
             self.had.append(name)
             await asyncio.sleep(0)
+
+
+@pytest.fixture
+def paused(monkeypatch: pytest.MonkeyPatch) -> list[None]:
+    """Grows with each pause of a list."""
+    pauses: list[None] = []
+
+    async def pause() -> None:
+        pauses.append(None)
+
+    monkeypatch.setattr(list_turns, "pause", pause)
+    return pauses
+
+
+async def test_a_list_of_short_pieces_pauses_now_and_then(paused: list[None]) -> None:
+    pauses = ListPauses(lambda: 0.0)
+    for _ in range(3 * list_turns._PIECES_MAX):
+        await pauses.after_piece()
+    assert len(paused) == 3
+
+
+async def test_a_list_pauses_after_each_piece_that_takes_long(paused: list[None]) -> None:
+    now_s = 0.0
+    pauses = ListPauses(lambda: now_s)
+    for count in range(1, 4):
+        now_s += list_turns._WORK_S
+        await pauses.after_piece()
+        assert len(paused) == count
 
 
 async def test_callers_take_turns_however_many_lists_one_of_them_wants() -> None:

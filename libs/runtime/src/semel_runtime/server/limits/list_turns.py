@@ -6,7 +6,7 @@ A caller that asks for many lists waits behind the callers that ask for few.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from semel_runtime.authentication.principal import Origin
@@ -14,11 +14,34 @@ from semel_runtime.server.limits.caller_shares import Holder, holder_of
 
 _PAUSE_S = 0.001
 """So long that gRPC takes up several calls: it takes up one in each turn of the event loop."""
+_WORK_S = 0.002
+"""How long a list works between two pauses, if its pieces are shorter."""
+_PIECES_MAX = 40
+"""How many pieces a list works on between two pauses, however short they are."""
 
 
 async def pause() -> None:
     """Let other calls go on between two pieces of a list."""
     await asyncio.sleep(_PAUSE_S)
+
+
+class ListPauses:
+    """The pauses of one list whose pieces may take microseconds or milliseconds."""
+
+    def __init__(self, time: Callable[[], float] | None = None) -> None:
+        """Begin the work now, by a clock of seconds; None: that of the event loop."""
+        self._time = time or asyncio.get_running_loop().time
+        self._begin()
+
+    def _begin(self) -> None:
+        self._began_s, self._pieces = self._time(), 0
+
+    async def after_piece(self) -> None:
+        """Let other calls go on if the list has worked for long since its last pause."""
+        self._pieces += 1
+        if self._pieces >= _PIECES_MAX or self._time() - self._began_s >= _WORK_S:
+            await pause()
+            self._begin()
 
 
 class ListTurns:

@@ -129,9 +129,11 @@ def listed(
     state: TransactionsState, names: Iterable[str], wanted: ListFilter, *, now_ms: int
 ) -> list[TransactionListing]:
     """List those of the transactional ids that the filter wants, in the order given."""
-    found = (
-        listing for name in names if state.is_known(name) for listing in _listings(state, name)
-    )
+    matches = wanted.matches
+    # A comparison of a name takes a tenth of the time of an entry.
+    matching = (name for name in names if matches is None or matches(name))
+    known = (name for name in matching if state.is_known(name))
+    found = (listing for name in known for listing in _listings(state, name))
     return [each for each in found if _is_wanted(each, wanted, now_ms)]
 
 
@@ -234,9 +236,7 @@ def _joint_listing(state: TransactionsState, joint: Joint) -> TransactionListing
 def _is_wanted(listing: TransactionListing, wanted: ListFilter, now_ms: int) -> bool:
     if wanted.states and listing.state not in wanted.states:
         return False
-    if wanted.running_longer_than_ms is not None and (
-        listing.state is TransactionState.EMPTY
-        or now_ms - listing.start_ms <= wanted.running_longer_than_ms
-    ):
-        return False
-    return wanted.matches is None or wanted.matches(listing.transactional_id)
+    return wanted.running_longer_than_ms is None or (
+        listing.state is not TransactionState.EMPTY
+        and now_ms - listing.start_ms > wanted.running_longer_than_ms
+    )

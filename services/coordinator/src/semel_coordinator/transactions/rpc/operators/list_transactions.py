@@ -24,7 +24,7 @@ from semel_runtime.server.form_checks import (
     require_known,
     shown,
 )
-from semel_runtime.server.limits.list_turns import pause
+from semel_runtime.server.limits.list_turns import ListPauses, pause
 from semel_runtime.server.pages import Page, PageTokens, names_after
 
 T = TypeVar("T")
@@ -95,7 +95,7 @@ class _ListWork:
 
     async def by_id(self, filling: _Filling, begin: ListPosition | None) -> None:
         """Fill a page with the entries behind a position, by transactional id."""
-        names = await self._names(begin)
+        names, pauses = await self._names(begin), ListPauses()
         while piece := self._piece(names):
             found = await self._list(piece)
             for name, of_id in groupby(found, key=lambda listing: listing.transactional_id):
@@ -104,7 +104,7 @@ class _ListWork:
                 ]
                 if listings and not filling.takes(name, *listings):
                     return
-            await pause()
+            await pauses.after_piece()
 
     async def oldest_first(self, filling: _Filling, begin: ListPosition | None) -> None:
         """Fill a page with the entries behind a position: transactions by age, then idle ids."""
@@ -113,7 +113,7 @@ class _ListWork:
             return
         if not self.wanted.has_idle:
             return
-        names = await self._names(begin if is_idle else None)
+        names, pauses = await self._names(begin if is_idle else None), ListPauses()
         while piece := self._piece(names):
             for listing in await self._list(piece):
                 position = listing.position
@@ -121,11 +121,11 @@ class _ListWork:
                     continue
                 if not filling.takes(str(position), listing):
                     return
-            await pause()
+            await pauses.after_piece()
 
     async def _transactions(self, filling: _Filling, begin: ListPosition | None) -> bool:
         """Fill a page with transactions behind a position, the oldest first; False: it is full."""
-        positions = await self._positions(begin)
+        positions, pauses = await self._positions(begin), ListPauses()
         while piece := self._piece(positions):
             names = dict.fromkeys(position.transactional_id for position in piece)
             found = {each.position: each for each in await self._list(list(names))}
@@ -134,7 +134,7 @@ class _ListWork:
                 listing = found.pop(position, None)
                 if listing is not None and not filling.takes(str(position), listing):
                     return False
-            await pause()
+            await pauses.after_piece()
         return True
 
     async def _positions(self, begin: ListPosition | None) -> Iterator[ListPosition]:
