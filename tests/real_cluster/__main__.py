@@ -115,6 +115,8 @@ def _on_volumes(run: Run, options: argparse.Namespace) -> None:
     _made(run, DEV, image)
     with run.check("a client outside works through port-forward"), outside.forwarded(kubectl):
         outside.transaction(shlex.split(options.outside))
+    with run.check("the console names every instance, through port-forward"):
+        outside.console(kubectl, shlex.split(options.outside))
     pizza = _at_work(run, DEV, image)
     run.fault("pods are killed", lambda: faults.delete_pods(kubectl, Random(options.seed)))
     run.fault("a node is drained, a second one is refused", lambda: faults.drain(kubectl))
