@@ -26,10 +26,11 @@ class Installed:
 
 
 def _patch(kind: str, name: str, **changes: object) -> object:
-    """Return a patch of the objects of a kind; ``name`` may be any of theirs."""
+    """Return a patch of an object; with the name ``any``, of all of its kind."""
     api = {"StatefulSet": "apps/v1", "Deployment": "apps/v1"}.get(kind, "postgresql.cnpg.io/v1")
     whole = {"apiVersion": api, "kind": kind, "metadata": {"name": name}, **changes}
-    return {"target": {"kind": kind}, "patch": json.dumps(whole)}
+    target = {"kind": kind} if name == "any" else {"kind": kind, "name": name}
+    return {"target": target, "patch": json.dumps(whole)}
 
 
 DEV = Installed(
