@@ -22,7 +22,7 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class ListTransactionHistoryRequest(_message.Message):
-    """ListTransactionHistoryRequest filters by what is given; everything that is given must fit."""
+    """ListTransactionHistoryRequest filters by the fields that are set; an entry must fit all of them."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -55,7 +55,7 @@ class ListTransactionHistoryRequest(_message.Message):
     """
     before_time_ms: _builtins.int
     topic_id: _builtins.str
-    """Those that wrote to this topic, by its id, or to this partition of it, or to this group."""
+    """Transactions that wrote to this topic, by its id, or to this partition of it, or to this group."""
     partition: _builtins.int
     group_id: _builtins.str
     behind: _builtins.str
@@ -314,7 +314,7 @@ Global___TransactionOperator: _TypeAlias = TransactionOperator  # noqa: Y015
 
 @_typing.final
 class ListAuditRequest(_message.Message):
-    """ListAuditRequest filters by what is given; everything that is given must fit."""
+    """ListAuditRequest filters by the fields that are set; an entry must fit all of them."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

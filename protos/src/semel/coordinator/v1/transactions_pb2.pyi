@@ -1304,7 +1304,7 @@ Global___TransactionDescription: _TypeAlias = TransactionDescription  # noqa: Y0
 
 @_typing.final
 class ListTransactionsRequest(_message.Message):
-    """ListTransactionsRequest filters by what is given."""
+    """ListTransactionsRequest filters by the fields that are set."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

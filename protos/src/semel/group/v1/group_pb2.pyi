@@ -626,7 +626,7 @@ Global___TxnOffsetCommitResponse: _TypeAlias = TxnOffsetCommitResponse  # noqa: 
 
 @_typing.final
 class ListGroupsRequest(_message.Message):
-    """ListGroupsRequest filters by what is given."""
+    """ListGroupsRequest filters by the fields that are set."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -589,7 +589,7 @@ class EndedTransactionsRecord(_message.Message):
     FIRST_NUMBER_FIELD_NUMBER: _builtins.int
     PACKED_FIELD_NUMBER: _builtins.int
     committed: _builtins.bool
-    """Those that are committed, or those that are aborted."""
+    """True: the committed transactions; false: the aborted ones."""
     first_number: _builtins.int
     """The number of the first one here among all of its kind."""
     @_builtins.property
