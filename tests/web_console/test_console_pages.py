@@ -91,7 +91,7 @@ async def test_a_prepared_transaction_shows_who_waits_behind_it(stage: Stage) ->
 
 async def test_a_partition_names_the_holder_of_its_last_stable_offset(stage: Stage) -> None:
     page = await stage.page("/partition", topic="orders", partition=0)
-    assert "Nobody holds the last stable offset" in page.text
+    assert "No transaction holds the last stable offset" in page.text
     await stage.open_transaction("nightly", "orders")
     await stage.client.producer().send_and_wait("orders", b"later", partition=0)
     page = await stage.page("/partition", topic="orders", partition=0)

@@ -61,7 +61,7 @@ def _notices(asked: AskedPartition) -> Sequence[Notice]:
     if isinstance(marks, Missing) or isinstance(holder, Missing):
         return ()
     if marks.end == marks.stable_end:
-        text = "Nobody holds the last stable offset: readers of committed records see everything."
+        text = "No transaction holds the last stable offset: readers of committed records see all."
         return (Notice(text=text, tone=Tone.GOOD),)
     behind = "" if isinstance(asked.waiting, Missing) else f"{counted(asked.waiting, 'record')} "
     wait = f"{behind}from offset {marks.stable_end} on" if behind else "records"

@@ -253,7 +253,7 @@ class Relay:
         except JointOwnerMismatchError as error:
             error.add_note(
                 f"the transactional id {self._transactional_id!r} belongs to another outbox, or"
-                " to this one before its database was made anew: give the relay an id of its own"
+                " to this one before its database was recreated: give the relay an id of its own"
             )
             raise
         await self._table.delete(version)
