@@ -11,6 +11,7 @@ import engines
 import pytest
 from file_scheduling import FileScheduling
 from hypothesis import HealthCheck, settings
+from open_connections import watch_open_connections
 from surroundings import leave_out_earlier_loops, use_own_environment, use_own_signals
 from xdist.remote import Producer
 
@@ -50,6 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(home.cleanup)
     use_own_environment(os.environ, Path(home.name))
     use_own_signals()
+    watch_open_connections()
     logging.getLogger("asyncio").addFilter(leave_out_earlier_loops)
 
 

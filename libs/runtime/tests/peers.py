@@ -29,9 +29,30 @@ async def speaking_otherwise(reader: asyncio.StreamReader, writer: asyncio.Strea
     await reader.read(1)
 
 
+async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, address: str) -> None:
+    """Carry bytes both ways between a connection and an address, until both sides have ended."""
+    host, _, port = address.rpartition(":")
+    far_reader, far_writer = await asyncio.open_connection(host, int(port))
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(_carry(reader, far_writer))
+            group.create_task(_carry(far_reader, writer))
+    finally:
+        far_writer.transport.abort()
+
+
+async def _carry(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    with suppress(OSError):
+        while data := await source.read(65_536):
+            sink.write(data)
+    sink.close()
+
+
 @asynccontextmanager
 async def listening(peer: Peer) -> AsyncIterator[str]:
-    """Let a peer listen; yields its address."""
+    """Let a peer listen; yields its address. Every connection has ended when the block has."""
+    serving: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+    closed = False
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -41,16 +62,20 @@ async def listening(peer: Peer) -> AsyncIterator[str]:
         finally:
             writer.close()
 
-    serving: set[asyncio.Task[None]] = set()
     async with asyncio.TaskGroup() as group:
 
         def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            serving.add(group.create_task(serve(reader, writer)))
+            if closed:  # The server had accepted it before it was closed.
+                writer.transport.abort()
+            else:
+                serving[group.create_task(serve(reader, writer))] = writer
 
         server = await asyncio.start_server(accept, "127.0.0.1", 0)
         try:
             yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
         finally:
+            closed = True
             server.close()
-            for each in serving:
-                each.cancel()
+            for task, writer in serving.items():
+                task.cancel()
+                writer.transport.abort()  # A task that has not begun closes nothing.

@@ -3,10 +3,11 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing, suppress
+from contextlib import asynccontextmanager, suppress
 
 import grpc
 import pytest
+from peers import listening
 from server_harness import serving
 
 from semel.group.v1 import group_pb2 as group
@@ -40,27 +41,26 @@ async def read_frame(reader: asyncio.StreamReader) -> bytes:
 class Wire:
     """Forwards bytes between clients and a server, and looks at them, until it is cut."""
 
-    def __init__(self, host: str, port: int) -> None:
-        self._host = host
-        self._port = port
+    def __init__(self, address: str) -> None:
+        self._address = address
         self._writers: list[asyncio.StreamWriter] = []
-        self._tasks: list[asyncio.Task[None]] = []
         self.answering = asyncio.Event()
         """Set when a part of a large answer has come through."""
 
     async def connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        server_reader, server_writer = await asyncio.open_connection(self._host, self._port)
+        host, _, port = self._address.rpartition(":")
+        server_reader, server_writer = await asyncio.open_connection(host, int(port))
         self._writers += (writer, server_writer)
-        self._tasks.append(asyncio.create_task(self._carry_requests(reader, server_writer)))
-        self._tasks.append(asyncio.create_task(self._carry_answers(server_reader, writer)))
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._carry_requests(reader, server_writer))
+                group.create_task(self._carry_answers(server_reader, writer))
+        finally:
+            server_writer.transport.abort()
 
     def cut(self) -> None:
         for writer in self._writers:
             writer.transport.abort()
-
-    async def close(self) -> None:
-        self.cut()
-        await asyncio.gather(*self._tasks)
 
     async def _carry_requests(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -84,13 +84,10 @@ class Wire:
 
 @asynccontextmanager
 async def wire_to(address: str) -> AsyncIterator[tuple[Wire, str]]:
-    """Put a wire before a server; answers it with the address to connect to."""
-    host, _, port = address.rpartition(":")
-    wire = Wire(host, int(port))
-    listening = await asyncio.start_server(wire.connect, "127.0.0.1", 0)
-    with closing(listening):
-        yield wire, f"127.0.0.1:{listening.sockets[0].getsockname()[1]}"
-        await wire.close()
+    """Put a wire before a server; yields it, and the address to connect to."""
+    wire = Wire(address)
+    async with listening(wire.connect) as near_address:
+        yield wire, near_address
 
 
 async def test_client_that_vanishes_in_the_middle_of_a_write_is_no_error(

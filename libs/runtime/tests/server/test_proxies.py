@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 import pytest
+from peers import listening, relay
 from server_harness import Request, Response, serving
 
 from semel_common.errors import NetworkExceptionError
@@ -24,29 +25,17 @@ async def echo(request: Request, _: Call) -> Response:
 @asynccontextmanager
 async def proxy(target: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[list[bytes]]:
     """Run a proxy that leads everywhere to one place; yields the first line of each request."""
-    host, _, port = target.rpartition(":")
     asked: list[bytes] = []
-
-    async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError):
-            while data := await reader.read(65_536):
-                writer.write(data)
-        writer.close()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         asked.append((await reader.readuntil(b"\r\n\r\n")).splitlines()[0])
-        far_reader, far_writer = await asyncio.open_connection(host, int(port))
         writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-        await asyncio.gather(carry(reader, far_writer), carry(far_reader, writer))
+        await relay(reader, writer, target)
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    for name in ("http_proxy", "https_proxy", "grpc_proxy"):
-        monkeypatch.setenv(name, url)
-    try:
+    async with listening(serve) as address:
+        for name in ("http_proxy", "https_proxy", "grpc_proxy"):
+            monkeypatch.setenv(name, f"http://{address}")
         yield asked
-    finally:
-        server.close()
 
 
 async def call(address: str, *, use_proxy: bool, timeout_ms: int) -> None:

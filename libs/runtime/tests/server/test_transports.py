@@ -1,13 +1,13 @@
 """Unary calls, and frames over sockets and over gRPC, for real on loopback."""
 
 import asyncio
-from contextlib import suppress
 
 import grpc
 import pytest
 from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
+from peers import listening, relay
 from server_harness import TRANSPORTS, UNARY, Request, Response, Served, serving
 
 from semel.group.v1 import group_pb2 as group
@@ -30,6 +30,7 @@ from semel_common.wire.methods import (
 from semel_runtime.server.calls import ANSWER_MS, Call, Handlers
 from semel_runtime.server.grpc_server import LIVENESS, NOT_SERVING, SERVING, GrpcServer
 from semel_runtime.server.limits.server_limits import ServerLimits
+from semel_runtime.testing.virtual_time import after
 
 PATIENCE_MS = 50_000
 """A busy machine answers in this time, which the timeout of tests exceeds."""
@@ -55,30 +56,19 @@ async def test_a_call_gets_the_answer_of_its_handler(
 
 async def test_a_connection_may_take_as_long_as_a_far_server_needs() -> None:
     """The first bytes arrive after three tenths of a second: a handshake over an ocean."""
-    arrived = asyncio.Event()
-
     async with serving(echo) as served:
-        host, _, port = served.address.rpartition(":")
-
-        async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await arrived.wait()
-            with suppress(ConnectionError):
-                while data := await reader.read(65_536):
-                    writer.write(data)
-            writer.close()
 
         async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            asyncio.get_running_loop().call_later(0.3, arrived.set)
-            far_reader, far_writer = await asyncio.open_connection(host, int(port))
-            await asyncio.gather(carry(reader, far_writer), carry(far_reader, writer))
+            await after(300)
+            await relay(reader, writer, served.address)
 
-        proxy = await asyncio.start_server(slow, host, 0)
-        connector = GrpcConnector()
-        connection = connector.connect(f"{host}:{proxy.sockets[0].getsockname()[1]}")
-        response = await connection.call(UNARY, Request(base_sequence=7), timeout_ms=PATIENCE_MS)
-        assert response.throttle_time_ms == 7
-        await connector.close()
-        proxy.close()
+        async with listening(slow) as address:
+            connector = GrpcConnector()
+            response = await connector.connect(address).call(
+                UNARY, Request(base_sequence=7), timeout_ms=PATIENCE_MS
+            )
+            assert response.throttle_time_ms == 7
+            await connector.close()
 
 
 @pytest.mark.parametrize("method", [LIST_OFFSETS, PRODUCE], ids=["unary", "frames"])
