@@ -18,6 +18,7 @@ from database.layers import (
     layer_named,
 )
 from semel_local import LocalCluster
+from semel_local.layout import Role
 from semel_runtime.testing.mariadb import MariadbServer, missing_program
 from semel_runtime.testing.postgres import PostgresCluster
 
@@ -40,8 +41,9 @@ def mariadb() -> Iterator[MariadbServer]:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def cluster() -> AsyncIterator[LocalCluster]:
-    """One service of each kind."""
-    async with LocalCluster() as cluster:
+    """One service of each kind; rebalances take half a second."""
+    settings = {Role.GROUP_COORDINATOR: {"group_consumer_heartbeat_interval_ms": 500}}
+    async with LocalCluster(settings=settings) as cluster:
         yield cluster
 
 

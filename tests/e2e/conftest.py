@@ -11,14 +11,18 @@ import pytest_asyncio
 
 from aiosemel import ClientOptions, SemelClient
 from semel_local import LocalCluster
+from semel_local.layout import Role
 
 _names = count(1)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def cluster() -> AsyncIterator[LocalCluster]:
-    """Three brokers, two coordinators, two group coordinators."""
-    async with LocalCluster(brokers=3, coordinators=2, group_coordinators=2) as cluster:
+    """Three brokers, two coordinators, two group coordinators; rebalances take half a second."""
+    settings = {Role.GROUP_COORDINATOR: {"group_consumer_heartbeat_interval_ms": 500}}
+    async with LocalCluster(
+        brokers=3, coordinators=2, group_coordinators=2, settings=settings
+    ) as cluster:
         yield cluster
 
 

@@ -1,10 +1,11 @@
 """The console's pages on a real cluster, in states that real clients have brought about."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
 
 import pytest
-from html_check import PageReader, read_page
+from html_check import read_page
 from web_console.console_stage import WAIT_MAX_S, Stage, console_stage
 
 from aiosemel import ConsumerOptions, OffsetReset
@@ -283,12 +284,24 @@ NAMED: Mapping[str, set[str]] = {
 """The pages that need a service."""
 
 
-async def shown(
-    stage: Stage, path: str, parameters: dict[str, str | int]
-) -> tuple[PageReader, int]:
-    """Return a page and its status."""
-    answer = await stage.browser.get(path, params=parameters)
-    return read_page(answer.text), answer.status_code
+async def shown(stage: Stage, path: str) -> tuple[str, int]:
+    """Return the text of a page and its status."""
+    answer = await stage.browser.get(path, params=OWN_PAGES[path])
+    return read_page(answer.text).text, answer.status_code
+
+
+async def is_whole(stage: Stage, path: str) -> None:
+    """Assert that a page lacks nothing."""
+    text, status = await shown(stage, path)
+    assert status == 200, f"{path}: {text}"
+    assert "cannot be shown" not in text, f"{path}: {text}"
+
+
+async def names_the_lost(stage: Stage, path: str, lost: str) -> None:
+    """Assert that a page names the lost instance; a call that was under way has another error."""
+    deadline = time.monotonic() + WAIT_MAX_S
+    while not is_named(lost, (await shown(stage, path))[0]):
+        assert time.monotonic() < deadline, f"{path} does not name {lost}"
 
 
 def is_named(name: str, text: str) -> bool:
@@ -312,16 +325,13 @@ async def test_a_lost_service_is_named_where_it_is_missing_and_takes_no_other_pa
     await stage.open_transaction("nightly", "orders")
     await stage.page("/cluster")  # The console has heard of the instances.
     await stage.cluster.stop_service(name)
-    for path, parameters in OWN_PAGES.items():
-        read, status = await shown(stage, path, parameters)
-        if path in NAMED[name]:
-            deadline = time.monotonic() + WAIT_MAX_S
-            while not is_named(name, read.text):  # A call that was under way has another error.
-                assert time.monotonic() < deadline, f"{path}: {read.text}"
-                read, status = await shown(stage, path, parameters)
-        else:
-            assert status == 200, f"{path}: {read.text}"
-            assert "cannot be shown" not in read.text, f"{path}: {read.text}"
+    async with asyncio.TaskGroup() as group:
+        for path in OWN_PAGES:
+            check = (
+                names_the_lost(stage, path, name) if path in NAMED[name] else is_whole(stage, path)
+            )
+            group.create_task(check)
+    await stage.cluster.start_service(name)  # Closing clients would wait for the service.
 
 
 async def test_a_list_of_many_ids_goes_on_page_by_page(stage: Stage) -> None:

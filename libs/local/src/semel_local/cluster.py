@@ -109,9 +109,14 @@ class LocalCluster:
         await self._stack.aclose()
 
     async def _start_all(self) -> None:
-        """Start the controller, then all others, who have to know where it is."""
+        """Start the controller, then all others, who have to know where it is.
+
+        A controller that has data is ready only when the others have registered.
+        """
+        has_data = self._folder is not None and (self._folder / str(CONTROLLER)).exists()
         self._start(CONTROLLER)
-        await self._services[str(CONTROLLER)].wait_ready()
+        controller = self._services[str(CONTROLLER)]
+        await (controller.wait_listening() if has_data else controller.wait_ready())
         for role, count in self._counts.items():
             for name in (ServiceName(role, number) for number in range(count)):
                 if name != CONTROLLER:

@@ -71,16 +71,24 @@ class LocalService:
         self._place = place
         self._settings = dict(settings)
         self._tracer = tracer
+        self._listening = asyncio.Event()
         self._ready = asyncio.Event()
         self._stop = asyncio.Event()
         self._stopped = asyncio.Event()
         self._failure: Exception | None = None
 
+    async def wait_listening(self) -> None:
+        """Wait until it answers other services; raises ServiceFailedError if it never will."""
+        await self._wait_for(self._listening)
+
     async def wait_ready(self) -> None:
-        """Wait until it serves; raises ServiceFailedError if it never will."""
+        """Wait until it serves clients; raises ServiceFailedError if it never will."""
+        await self._wait_for(self._ready)
+
+    async def _wait_for(self, event: asyncio.Event) -> None:
         try:
             async with asyncio.timeout(READY_TIMEOUT_S):
-                await self._ready.wait()
+                await event.wait()
         except TimeoutError:
             raise ServiceFailedError(
                 f"{self.name} was not ready after {READY_TIMEOUT_S:g} s"
@@ -103,6 +111,7 @@ class LocalService:
             self._failure = error
             log.exception("service failed")
         finally:
+            self._listening.set()
             self._ready.set()
             self._stopped.set()
 
@@ -128,6 +137,7 @@ class LocalService:
         )
         app = await stack.enter_async_context(self._build(environment))
         await server.start(app.handlers)
+        self._listening.set()
         async with asyncio.TaskGroup() as group:
             tasks = [
                 group.create_task(app.run(), name=f"{self.name}"),
