@@ -30,8 +30,8 @@ JAEGER_AT   := v1.76.0
 JAEGER      := build/jaeger/$(JAEGER_AT)/jaeger-all-in-one
 GHZ         := build/tools/ghz-$(GHZ_VERSION)/ghz
 
-# Processes that run tests side by side; `make test` has one unless this names more: its tests start
-# processes, so one keeps two cores busy.
+# Processes that run tests side by side. `make test` has one unless this names more: its tests start
+# processes, so one keeps two cores busy. `make test-fast` has three: some of its tests wait.
 WORKERS     ?=
 
 # uv must take the environment that is here, whatever environment the caller has active, and bring no Python.
@@ -69,7 +69,7 @@ test: $(SPARK) ## all set-up, then all tests: WORKERS=n
 
 test-fast: $(KUBERNETES) ## the quick tests, without Spark, PostgreSQL and processes: PYTHON=python3.13
 	@# Spark's folder is not named: its conftest.py imports PySpark, which this target does not install.
-	$(BIN)/pytest --fast --quiet --numprocesses=$(or $(WORKERS),2) --dist=loadfile $(FAST_TESTS)
+	$(BIN)/pytest --fast --quiet --numprocesses=$(or $(WORKERS),3) --dist=loadfile $(FAST_TESTS)
 
 test-journals: $(SYNCED) ## what every journal must do, on each engine: SQLite, PostgreSQL, in memory
 	$(BIN)/pytest -v libs/runtime/tests/journal

@@ -30,6 +30,7 @@ def _volumes(tmp_path_factory: pytest.TempPathFactory) -> Volumes:
     return asyncio.run(Volumes.make(tmp_path_factory.mktemp("volumes")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("service", SERVICES)
 async def test_no_flipped_bit_is_served(volumes: Volumes, service: str, tmp_path: Path) -> None:
     for kind in volumes.kinds(service):

@@ -116,6 +116,7 @@ async def test_a_fenced_producer_is_done_and_the_next_one_goes_on(
     await successor.commit()
 
 
+@pytest.mark.slow
 async def test_a_commit_that_no_coordinator_answered_is_resolved(
     cluster: LocalCluster, topic: str, name: str
 ) -> None:

@@ -153,6 +153,7 @@ async def test_offsets_in_an_open_transaction_are_pending(
         assert (await explained(client, name, topic)).cause is ReaderCause.ALL_READ
 
 
+@pytest.mark.slow
 async def test_a_partition_whose_broker_has_stopped_is_away(name: str) -> None:
     options = ClientOptions(default_api_timeout_ms=3_000, retry_backoff_ms=10)
     async with LocalCluster() as cluster, cluster.client(options) as one:

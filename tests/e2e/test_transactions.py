@@ -246,6 +246,7 @@ async def test_a_vanished_producers_transaction_times_out(
         await producer.commit()
 
 
+@pytest.mark.slow
 async def test_without_its_coordinator_a_producer_times_out_and_can_be_closed(
     cluster: LocalCluster, topic: str, name: str
 ) -> None:

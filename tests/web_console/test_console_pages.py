@@ -188,6 +188,7 @@ async def test_an_address_that_names_nothing_says_so(stage: Stage, path: str, st
     assert "This address names no page" in page.text or "no" in page.text
 
 
+@pytest.mark.slow
 async def test_texts_of_strangers_are_shown_and_never_run_on_any_page(stage: Stage) -> None:
     await hostile_state(stage)
     shown: list[tuple[str, dict[str, str | int]]] = [
@@ -311,6 +312,7 @@ def is_named(name: str, text: str) -> bool:
     return any(each in text for each in said)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMED)
 async def test_a_lost_service_is_named_where_it_is_missing_and_takes_no_other_page_away(
     stage: Stage, name: str
