@@ -87,8 +87,8 @@ _PAGES = {
         " TransactionListing TransactionOrder TransactionDescription TransactionState"
         " TransactionalIdDescription"
         " Participants JointDescription JointWriterDescription OpenTransaction OpenTransactions"
-        " OpenEpoch PartitionProducers ProducerDescription TransactionHistory HistoryFilter"
-        " EndedTransaction EndedParticipant TransactionClient TransactionOperator"
+        " OpenEpoch PartitionProducers PartitionWrites ProducerDescription TransactionHistory"
+        " HistoryFilter EndedTransaction EndedParticipant TransactionClient TransactionOperator"
         " ReaderStanding ReaderCause HoldingTransaction AuditLog AuditEntry",
     ),
     "errors": ApiPage(

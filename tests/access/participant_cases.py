@@ -116,6 +116,15 @@ BROKER_CASES = (
         ),
         on_topic(Op.READ),
     ),
+    case_of(
+        methods.DESCRIBE_WRITES,
+        BROKER,
+        producers.DescribeWritesRequest(
+            producer_id=1,
+            partitions=[producers.DescribeWritesPartition(topic=TOPIC, from_offset=0)],
+        ),
+        on_topic(Op.READ),
+    ),
     case_of(methods.BROKER_WRITE_TXN_MARKERS, BROKER, participants.WriteTxnMarkersRequest()),
     case_of(
         methods.LIST_OPEN_TRANSACTIONS,

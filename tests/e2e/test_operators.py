@@ -1,6 +1,7 @@
 """Operators' queries and commands on real services: open transactions, aborts, fences, outcomes."""
 
 import asyncio
+import time
 
 import pytest
 
@@ -9,6 +10,7 @@ from aiosemel import (
     KnownOutcome,
     NextStep,
     OpenTransactions,
+    PartitionWrites,
     ProducerFencedError,
     ProducerOptions,
     SemelClient,
@@ -71,6 +73,33 @@ async def test_an_open_transaction_is_found_with_the_knowledge_of_its_coordinato
         while found.transactions:
             found = await open_at(client, name)
     assert (await client.admin().operators.describe_producers((topic, 1))).last_stable_offset == 2
+
+
+@pytest.mark.parametrize("commits", [True, False])
+async def test_the_writes_of_a_transaction_are_found_after_it_has_ended(
+    client: SemelClient, topic: str, name: str, *, commits: bool
+) -> None:
+    operators, before_ms = client.admin().operators, int(time.time() * 1000)
+    async with client.producer() as other:
+        await other.send_and_wait(topic, b"of no transaction", partition=1)
+    producer = await opened(client, topic, name)
+    await producer.send_and_wait(topic, b"y", partition=1)
+    (transaction,) = (await open_at(client, name)).transactions
+    await (producer.commit() if commits else producer.abort())
+    async with asyncio.timeout(50):
+        while (await open_at(client, name)).transactions:
+            pass
+    found = await operators.describe_writes(
+        [(topic, 1), (topic, 2)],
+        producer_id=transaction.producer_id,
+        producer_epoch=transaction.producer_epoch,
+        from_time_ms=before_ms,
+    )
+    written, untouched = found[TopicPartition(topic, 1)], found[TopicPartition(topic, 2)]
+    assert (written.first_offset, written.last_offset, written.record_count) == (1, 2, 2)
+    assert written.marker_offset == 3
+    assert (written.first_timestamp_ms or 0) >= before_ms
+    assert untouched == PartitionWrites(partition=TopicPartition(topic, 2))
 
 
 async def test_an_operator_aborts_and_the_producer_goes_on(

@@ -132,6 +132,7 @@ async def _be_helped(client: SemelClient, producer: TransactionalProducer, name:
     manager = producer._transactions.manager
     await operators.list_open_transactions()
     await operators.describe_producers((name, 0))
+    await operators.describe_writes([(name, 0)], producer_id=1, producer_epoch=0, from_time_ms=0)
     await operators.abort_transaction(
         name, manager.producer_id, manager.producer_epoch, operator="me", reason="to see"
     )

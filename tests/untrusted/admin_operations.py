@@ -118,4 +118,7 @@ ADMIN_OPERATIONS: dict[str, Operation] = {
     "Operators.describe_producers": (
         lambda w: w.client.admin().operators.describe_producers(PARTITION)
     ),
+    "Operators.describe_writes": lambda w: w.client.admin().operators.describe_writes(
+        [PARTITION], producer_id=1, producer_epoch=0, from_time_ms=0
+    ),
 }

@@ -140,6 +140,7 @@ from aiosemel.types.open_transactions import (
     OpenTransaction,
     OpenTransactions,
     PartitionProducers,
+    PartitionWrites,
     ProducerDescription,
 )
 from aiosemel.types.prepared_transaction import PreparedTransactionId
@@ -260,6 +261,7 @@ __all__ = [
     "PartitionDescription",
     "PartitionProducers",
     "PartitionReassignment",
+    "PartitionWrites",
     "PatternType",
     "PendingOffsets",
     "PoolOptions",

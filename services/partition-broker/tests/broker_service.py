@@ -10,6 +10,7 @@ from random import Random
 from broker_harness import BROKER_ID, CLUSTER_ID, ORDERS, OTHER_BROKER_ID, PRODUCER, image, topic
 
 from semel.broker.v1 import broker_pb2 as wire
+from semel.broker.v1.producers_pb2 import PartitionWrites
 from semel.common.v1.participants_pb2 import (
     ParticipantError,
     Participants,
@@ -301,6 +302,7 @@ def code(
     | wire.FetchPartitionResult
     | wire.ListOffsetsPartitionResult
     | wire.CountRecordsPartitionResult
+    | PartitionWrites
     | ParticipantError,
 ) -> ErrorCode | None:
     """Return the error of a result."""

@@ -86,6 +86,7 @@ _READS = (
     methods.LIST_OFFSETS,
     methods.COUNT_RECORDS,
     methods.DESCRIBE_PRODUCERS,
+    methods.DESCRIBE_WRITES,
     methods.COPY_LOG,
     methods.FETCH_OFFSETS,
     methods.LIST_GROUPS,

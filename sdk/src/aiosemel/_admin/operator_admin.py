@@ -10,7 +10,9 @@ from aiosemel._admin.admin_part import AdminPart
 from aiosemel._admin.open_transactions import OpenTransactionSearch
 from aiosemel._admin.producer_descriptions import describe_producers
 from aiosemel._admin.reader_check import ReaderCheck
+from aiosemel._admin.transaction_writes import TransactionWrites
 from aiosemel._cluster.audit_calls import list_audit
+from aiosemel._shared.value_checks import check_number
 from aiosemel.types.audit import AuditLog
 from aiosemel.types.offsets import PartitionKey, TopicPartition
 from aiosemel.types.open_transactions import (
@@ -18,6 +20,7 @@ from aiosemel.types.open_transactions import (
     FencedByOperator,
     OpenTransactions,
     PartitionProducers,
+    PartitionWrites,
 )
 from aiosemel.types.reader_standing import ReaderStanding
 from semel.coordinator.v1 import history_pb2 as history
@@ -153,3 +156,27 @@ class Operators(AdminPart):
         """
         wanted = TopicPartition.named(partition)
         return await describe_producers(self._cluster, wanted, limit, self._deadline())
+
+    async def describe_writes(
+        self,
+        partitions: Iterable[PartitionKey],
+        *,
+        producer_id: int,
+        producer_epoch: int,
+        from_time_ms: int,
+    ) -> dict[TopicPartition, PartitionWrites]:
+        """Return what one transaction has written to partitions, also after it has ended.
+
+        Brokers look at the batches from the first record on that is as late as a time, in
+        milliseconds since 1970-01-01 UTC, up to the transaction's marker: choose a time shortly
+        before it began. Raises UnknownTopicOrPartitionError.
+        """
+        writes = TransactionWrites(
+            self._cluster,
+            check_number("producer_id", producer_id),
+            check_number("producer_epoch", producer_epoch),
+        )
+        wanted = {TopicPartition.named(each) for each in partitions}
+        return await writes.find(
+            wanted, check_number("from_time_ms", from_time_ms), self._deadline()
+        )

@@ -193,6 +193,26 @@ def _describe_producers(
             _producer(producer)
 
 
+@CHECKS.of(methods.DESCRIBE_WRITES)
+def _describe_writes(
+    request: producers.DescribeWritesRequest, answer: producers.DescribeWritesResponse
+) -> None:
+    for asked, result in _accepted(request.partitions, answer.partitions):
+        _written(asked.from_offset, result)
+
+
+def _written(from_offset: int, result: producers.PartitionWrites) -> None:
+    next_offset, end_offset = result.next_offset, result.end_offset
+    at_least("partitions.next_offset", next_offset, from_offset)
+    at_least("partitions.first_offset", result.first_offset, -1)
+    within("partitions.last_offset", result.last_offset, result.first_offset, next_offset - 1)
+    within("partitions.record_count", result.record_count, 0, next_offset - from_offset)
+    within("partitions.marker_offset", result.marker_offset, -1, next_offset - 1)
+    at_least("partitions.first_timestamp_ms", result.first_timestamp_ms, -1)
+    if result.marker_offset < 0 and next_offset == from_offset and next_offset < end_offset:
+        raise Unfit("partitions.next_offset", next_offset, "makes no progress")
+
+
 def _producer(producer: producers.ProducerDescription) -> None:
     at_least("producers.producer_id", producer.producer_id, 1)
     at_least("producers.producer_epoch", producer.producer_epoch, -1)

@@ -97,3 +97,19 @@ class PartitionProducers:
     """Those with open transactions first; the first of all holds the last stable offset."""
     producer_count: int
     """How many the partition knows: more may be there than are described."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionWrites:
+    """The records that one transaction has written to one partition, and its marker there."""
+
+    partition: TopicPartition
+    first_offset: int | None = None
+    """Of its first record; None: it has none there, or retention has deleted it."""
+    last_offset: int | None = None
+    record_count: int = 0
+    """How many records it wrote, also if compaction has removed some."""
+    first_timestamp_ms: int | None = None
+    """The newest timestamp in its first batch, in milliseconds since 1970-01-01 UTC."""
+    marker_offset: int | None = None
+    """None: the transaction is open there, or wrote nothing."""

@@ -23,6 +23,7 @@ from semel_broker.rpc.copy_log import LogCopier
 from semel_broker.rpc.count_records import RecordCounter
 from semel_broker.rpc.delete_records import RecordDeleter
 from semel_broker.rpc.describe_producers import ProducerDescriber
+from semel_broker.rpc.describe_writes import WriteDescriber
 from semel_broker.rpc.fetch import Fetcher
 from semel_broker.rpc.fetch_waiters import Waiters
 from semel_broker.rpc.hand_over_log import LogGiver
@@ -145,6 +146,7 @@ class BrokerApp:
             counter=RecordCounter(runner, machine, logs, opener),
             deleter=RecordDeleter(runner, machine),
             describer=ProducerDescriber(runner, machine, environment.clock),
+            write_describer=WriteDescriber(runner, machine, logs),
             copier=LogCopier(runner, machine, logs),
             giver=LogGiver(runner, machine),
             marker_writer=MarkerWriter(machine, writer),

@@ -231,6 +231,9 @@ DESCRIBE_PRODUCERS = Method(
     producers.DescribeProducersRequest,
     producers.DescribeProducersResponse,
 )
+DESCRIBE_WRITES = Method(
+    BROKER, "DescribeWrites", producers.DescribeWritesRequest, producers.DescribeWritesResponse
+)
 
 COUNT_RECORDS = Method(
     BROKER, "CountRecords", broker.CountRecordsRequest, broker.CountRecordsResponse

@@ -348,6 +348,7 @@ _BROKER: dict[str, Needs] = {
     methods.COUNT_RECORDS.path: _topics(Operation.DESCRIBE),
     methods.DELETE_RECORDS.path: _topics(Operation.DELETE),
     methods.DESCRIBE_PRODUCERS.path: _topics(Operation.READ, into="partition"),
+    methods.DESCRIBE_WRITES.path: _topics(Operation.READ),
     methods.COPY_LOG.path: Needs(cluster_only=True),
     methods.HAND_OVER_LOG.path: Needs(cluster_only=True),
 }

@@ -67,6 +67,11 @@ class BrokerServiceStub(object):
                 request_serializer=semel_dot_broker_dot_v1_dot_producers__pb2.DescribeProducersRequest.SerializeToString,
                 response_deserializer=semel_dot_broker_dot_v1_dot_producers__pb2.DescribeProducersResponse.FromString,
                 _registered_method=True)
+        self.DescribeWrites = channel.unary_unary(
+                '/semel.broker.v1.BrokerService/DescribeWrites',
+                request_serializer=semel_dot_broker_dot_v1_dot_producers__pb2.DescribeWritesRequest.SerializeToString,
+                response_deserializer=semel_dot_broker_dot_v1_dot_producers__pb2.DescribeWritesResponse.FromString,
+                _registered_method=True)
         self.CopyLog = channel.unary_unary(
                 '/semel.broker.v1.BrokerService/CopyLog',
                 request_serializer=semel_dot_broker_dot_v1_dot_moves__pb2.CopyLogRequest.SerializeToString,
@@ -133,6 +138,14 @@ class BrokerServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DescribeWrites(self, request, context):
+        """Says what one transaction has written to partitions, also after it has ended. Looks at a bounded
+        number of batches, and answers where to go on.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def CopyLog(self, request, context):
         """Reads a log as it is stored. Asked by the broker to which the partition moves.
         """
@@ -187,6 +200,11 @@ def add_BrokerServiceServicer_to_server(servicer, server):
                     servicer.DescribeProducers,
                     request_deserializer=semel_dot_broker_dot_v1_dot_producers__pb2.DescribeProducersRequest.FromString,
                     response_serializer=semel_dot_broker_dot_v1_dot_producers__pb2.DescribeProducersResponse.SerializeToString,
+            ),
+            'DescribeWrites': grpc.unary_unary_rpc_method_handler(
+                    servicer.DescribeWrites,
+                    request_deserializer=semel_dot_broker_dot_v1_dot_producers__pb2.DescribeWritesRequest.FromString,
+                    response_serializer=semel_dot_broker_dot_v1_dot_producers__pb2.DescribeWritesResponse.SerializeToString,
             ),
             'CopyLog': grpc.unary_unary_rpc_method_handler(
                     servicer.CopyLog,
@@ -367,6 +385,33 @@ class BrokerService(object):
             '/semel.broker.v1.BrokerService/DescribeProducers',
             semel_dot_broker_dot_v1_dot_producers__pb2.DescribeProducersRequest.SerializeToString,
             semel_dot_broker_dot_v1_dot_producers__pb2.DescribeProducersResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DescribeWrites(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/semel.broker.v1.BrokerService/DescribeWrites',
+            semel_dot_broker_dot_v1_dot_producers__pb2.DescribeWritesRequest.SerializeToString,
+            semel_dot_broker_dot_v1_dot_producers__pb2.DescribeWritesResponse.FromString,
             options,
             channel_credentials,
             insecure,

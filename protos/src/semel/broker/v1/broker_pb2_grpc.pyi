@@ -53,6 +53,10 @@ class BrokerServiceStub:
     """Counts the records that a reader at an offset has yet to read: its lag."""
     DescribeProducers: _grpc.UnaryUnaryMultiCallable[_producers_pb2.DescribeProducersRequest, _producers_pb2.DescribeProducersResponse]
     """Says who writes to partitions, and who keeps their last stable offsets where they are."""
+    DescribeWrites: _grpc.UnaryUnaryMultiCallable[_producers_pb2.DescribeWritesRequest, _producers_pb2.DescribeWritesResponse]
+    """Says what one transaction has written to partitions, also after it has ended. Looks at a bounded
+    number of batches, and answers where to go on.
+    """
     CopyLog: _grpc.UnaryUnaryMultiCallable[_moves_pb2.CopyLogRequest, _moves_pb2.CopyLogResponse]
     """Reads a log as it is stored. Asked by the broker to which the partition moves."""
     HandOverLog: _grpc.UnaryUnaryMultiCallable[_moves_pb2.HandOverLogRequest, _moves_pb2.HandOverLogResponse]
@@ -85,6 +89,10 @@ class BrokerServiceAsyncStub(BrokerServiceStub):
     """Counts the records that a reader at an offset has yet to read: its lag."""
     DescribeProducers: _aio.UnaryUnaryMultiCallable[_producers_pb2.DescribeProducersRequest, _producers_pb2.DescribeProducersResponse]  # type: ignore[assignment]
     """Says who writes to partitions, and who keeps their last stable offsets where they are."""
+    DescribeWrites: _aio.UnaryUnaryMultiCallable[_producers_pb2.DescribeWritesRequest, _producers_pb2.DescribeWritesResponse]  # type: ignore[assignment]
+    """Says what one transaction has written to partitions, also after it has ended. Looks at a bounded
+    number of batches, and answers where to go on.
+    """
     CopyLog: _aio.UnaryUnaryMultiCallable[_moves_pb2.CopyLogRequest, _moves_pb2.CopyLogResponse]  # type: ignore[assignment]
     """Reads a log as it is stored. Asked by the broker to which the partition moves."""
     HandOverLog: _aio.UnaryUnaryMultiCallable[_moves_pb2.HandOverLogRequest, _moves_pb2.HandOverLogResponse]  # type: ignore[assignment]
@@ -150,6 +158,16 @@ class BrokerServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_producers_pb2.DescribeProducersResponse, _abc.Awaitable[_producers_pb2.DescribeProducersResponse]]:
         """Says who writes to partitions, and who keeps their last stable offsets where they are."""
+
+    @_abc_1.abstractmethod
+    def DescribeWrites(
+        self,
+        request: _producers_pb2.DescribeWritesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_producers_pb2.DescribeWritesResponse, _abc.Awaitable[_producers_pb2.DescribeWritesResponse]]:
+        """Says what one transaction has written to partitions, also after it has ended. Looks at a bounded
+        number of batches, and answers where to go on.
+        """
 
     @_abc_1.abstractmethod
     def CopyLog(

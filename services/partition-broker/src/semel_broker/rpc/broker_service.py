@@ -6,6 +6,7 @@ from semel_broker.rpc.copy_log import LogCopier
 from semel_broker.rpc.count_records import RecordCounter
 from semel_broker.rpc.delete_records import RecordDeleter
 from semel_broker.rpc.describe_producers import ProducerDescriber
+from semel_broker.rpc.describe_writes import WriteDescriber
 from semel_broker.rpc.fetch import Fetcher
 from semel_broker.rpc.hand_over_log import LogGiver
 from semel_broker.rpc.list_offsets import OffsetLister
@@ -28,6 +29,7 @@ class BrokerService:
     counter: RecordCounter
     deleter: RecordDeleter
     describer: ProducerDescriber
+    write_describer: WriteDescriber
     copier: LogCopier
     giver: LogGiver
     marker_writer: MarkerWriter
@@ -40,6 +42,7 @@ class BrokerService:
         handlers.add(methods.COUNT_RECORDS, self.counter.count_records)
         handlers.add(methods.DELETE_RECORDS, self.deleter.delete_records)
         handlers.add(methods.DESCRIBE_PRODUCERS, self.describer.describe_producers)
+        handlers.add(methods.DESCRIBE_WRITES, self.write_describer.describe_writes)
         handlers.add(methods.COPY_LOG, self.copier.copy_log)
         handlers.add(methods.HAND_OVER_LOG, self.giver.hand_over_log)
         handlers.add(methods.BROKER_WRITE_TXN_MARKERS, self.marker_writer.write_txn_markers)
