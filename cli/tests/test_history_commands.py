@@ -101,13 +101,18 @@ def test_a_timeline_has_all_steps_and_names_the_longest(semel: CommandLine, topi
     assert f"Transactional id\t{topic}" in shown
     assert "Outcome\tCOMMITTED" in shown
     steps = [line.split("\t")[2] for line in shown if line.startswith("2")]
-    assert steps[0] == "began"
+    assert steps[0] == f"first write: {topic}-0, offset 0"
+    assert "registered with its coordinator" in steps
     assert "decided: COMMITTED" in steps
     assert f"marker written: {topic}-0" in steps
     assert steps[-1] == "complete"
+    assert f"{topic}-0\t1\t0\t0\t1" in shown
     (document,) = semel("transactions", "timeline", topic, "1", "--format", "json").json
     assert document["transaction"]["abort_reason"] == "CLIENT"
-    assert document["steps"][0]["name"] == "began"
+    assert document["steps"][0]["name"] == f"first write: {topic}-1, offset 0"
+    (written,) = document["writes"]
+    assert (written["topic"], written["partition"]) == (topic, 1)
+    assert (written["record_count"], written["first_offset"], written["marker_offset"]) == (1, 0, 1)
 
 
 def test_an_operator_who_ends_a_transaction_stands_in_the_history(

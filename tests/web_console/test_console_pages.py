@@ -353,6 +353,21 @@ async def test_a_list_of_many_ids_goes_on_page_by_page(stage: Stage) -> None:
     assert "after=" in address
 
 
+async def test_an_ended_transaction_leads_to_its_records(stage: Stage) -> None:
+    await stage.client.producer().send_and_wait("orders", b"of no transaction", partition=1)
+    producer = await stage.open_transaction("nightly", "orders", partition=1)
+    await producer.commit(wait_until_visible=True)
+    page = await stage.until("complete", "/transaction", transactional_id="nightly", epoch=0)
+    assert "first write to orders-1, offset 1" in page.text
+    assert "1 to 1" in page.text
+    records = "/messages?topic=orders&partition=1&start=1&isolation=read_uncommitted"
+    assert page.links.count(records) == 2
+    await stage.cluster.stop_service("broker-0")
+    page = await stage.page("/transaction", transactional_id="nightly", epoch=0)
+    assert "The records in orders-1 cannot be shown" in page.text
+    assert "marker of orders-1" in page.text
+
+
 async def test_the_history_says_how_many_were_aborted_and_why(stage: Stage) -> None:
     page = await stage.page("/history")
     assert "0 transactions committed and 0 aborted in the last day." in page.text

@@ -24,7 +24,9 @@ from semel_cli.transactions.views import client_text
 from semel_console.insight.texts import duration_text, time_text
 
 if TYPE_CHECKING:
-    from aiosemel import EndedTransaction, SemelClient
+    from aiosemel import EndedTransaction, PartitionWrites, SemelClient, TopicPartition
+    from aiosemel.errors import SemelError
+    from semel_console.insight.ended_writes import Writes
 
 EXAMPLES = examples(
     "semel transactions timeline orders-1 41",
@@ -55,18 +57,22 @@ def timeline(
 ) -> None:
     """Show when a transaction that has ended began, was decided, and reached each participant.
 
-    Coordinators keep it for a day, or for less if there are many. `describe` shows an open one.
+    Coordinators keep it for a day, or for less if there are many; brokers look for its records in
+    the first 16 partitions. `describe` shows an open one.
     """
 
-    async def work(client: "SemelClient") -> "tuple[EndedTransaction, ...]":
+    async def work(client: "SemelClient") -> "list[tuple[EndedTransaction, Writes]]":
         from aiosemel import HistoryFilter
+        from semel_console.insight.ended_writes import ended_writes
 
         wanted = HistoryFilter(
             transactional_id=transactional_id,
             producer_id=producer_id,
             producer_epoch=producer_epoch,
         )
-        return (await client.admin().transaction_history(wanted)).transactions
+        admin = client.admin()
+        ended = (await admin.transaction_history(wanted)).transactions
+        return [(each, await ended_writes(admin, each)) for each in ended]
 
     found = with_client(bootstrap, work)
     if not found:
@@ -76,14 +82,15 @@ def timeline(
         )
     show(
         output_format,
-        [_document(each) for each in found],
-        *(block for each in found for block in (_facts(each), _steps(each))),
+        [_document(*each) for each in found],
+        *(block for each in found for block in (_facts(*each), _steps(*each), _written(each[1]))),
     )
 
 
-def steps_of(ended: "EndedTransaction") -> list[Step]:
+def steps_of(ended: "EndedTransaction", writes: "Writes") -> list[Step]:
     """Return the known steps in the order of their times."""
-    return sorted(_known_steps(ended), key=lambda step: step.time_ms)
+    steps = [*_known_steps(ended), *_first_writes(ended, writes)]
+    return sorted(steps, key=lambda step: step.time_ms)
 
 
 def longest_of(steps: list[Step]) -> tuple[Step, int] | None:
@@ -95,7 +102,7 @@ def longest_of(steps: list[Step]) -> tuple[Step, int] | None:
 
 def _known_steps(ended: "EndedTransaction") -> Iterator[Step]:
     if ended.start_time_ms is not None:
-        yield Step("began", ended.start_time_ms, "")
+        yield Step("registered with its coordinator", ended.start_time_ms, "")
     if ended.prepared_time_ms is not None:
         yield Step("prepared", ended.prepared_time_ms, "open")
     if ended.decided_time_ms is not None:
@@ -110,8 +117,18 @@ def _known_steps(ended: "EndedTransaction") -> Iterator[Step]:
         yield Step("complete", ended.completed_time_ms, "")
 
 
-def _facts(ended: "EndedTransaction") -> Facts:
-    steps = steps_of(ended)
+def _first_writes(ended: "EndedTransaction", writes: "Writes") -> Iterator[Step]:
+    from aiosemel import PartitionWrites
+    from semel_console.insight.ended_writes import first_write_ms
+
+    for each in writes.values():
+        if isinstance(each, PartitionWrites) and (time_ms := first_write_ms(ended, each)):
+            name = f"first write: {each.partition}, offset {each.first_offset}"
+            yield Step(name, time_ms, "")
+
+
+def _facts(ended: "EndedTransaction", writes: "Writes") -> Facts:
+    steps = steps_of(ended, writes)
     longest = longest_of(steps)
     whole_ms = steps[-1].time_ms - steps[0].time_ms if steps else 0
     return Facts(
@@ -135,8 +152,23 @@ def _facts(ended: "EndedTransaction") -> Facts:
     )
 
 
-def _steps(ended: "EndedTransaction") -> Table:
-    steps = steps_of(ended)
+def _written(writes: "Writes") -> Table:
+    from aiosemel import PartitionWrites
+
+    return Table(
+        headings=("Partition", "Records", "First offset", "Last offset", "Marker"),
+        rows=[
+            (str(at), each.record_count, each.first_offset, each.last_offset, each.marker_offset)
+            if isinstance(each, PartitionWrites)
+            else (str(at), str(each), None, None, None)
+            for at, each in writes.items()
+        ],
+        empty="It wrote to no partition.",
+    )
+
+
+def _steps(ended: "EndedTransaction", writes: "Writes") -> Table:
+    steps = steps_of(ended, writes)
     return Table(
         headings=("Time", "After", "Step"),
         rows=[
@@ -151,13 +183,30 @@ def _steps(ended: "EndedTransaction") -> Table:
     )
 
 
-def _document(ended: "EndedTransaction") -> Json:
-    steps = steps_of(ended)
+def _document(ended: "EndedTransaction", writes: "Writes") -> Json:
+    steps = steps_of(ended, writes)
     longest = longest_of(steps)
     return {
         "transaction": ended_document(ended),
+        "writes": [_write_document(at, each) for at, each in writes.items()],
         "steps": [{"name": step.name, "time_ms": step.time_ms} for step in steps],
         "longest_step": None
         if longest is None
         else {"name": longest[0].phase or longest[0].name, "duration_ms": longest[1]},
+    }
+
+
+def _write_document(at: "TopicPartition", each: "PartitionWrites | SemelError") -> Json:
+    from aiosemel import PartitionWrites
+
+    place: dict[str, Json] = {"topic": at.topic, "partition": at.partition}
+    if not isinstance(each, PartitionWrites):
+        return {**place, "error": str(each)}
+    return {
+        **place,
+        "record_count": each.record_count,
+        "first_offset": each.first_offset,
+        "last_offset": each.last_offset,
+        "first_timestamp_ms": each.first_timestamp_ms,
+        "marker_offset": each.marker_offset,
     }

@@ -10,11 +10,15 @@ from aiosemel import (
     TopicPartition,
     TransactionalIdDescription,
     TransactionDescription,
+    TransactionHistory,
     TransactionState,
 )
+from aiosemel.errors import SemelError
+from semel_console.insight.ended_writes import ended_writes
 from semel_console.mode import Mode
 from semel_console.pages.asks.marker_asks import owing
 from semel_console.views.blocks import Missing
+from semel_console.views.ended_view import Writes
 from semel_console.views.transaction_view import Asked, FirstWrite, transaction_page
 from semel_console.web.visit import Visit
 
@@ -44,18 +48,20 @@ async def show(visit: Visit) -> Response:
                 ),
             )
         )
-    described = describing.result()
+    described, history = describing.result(), remembering.result()
     async with asyncio.TaskGroup() as tasks:
         owed = tasks.create_task(owing(visit, described, epoch))
         written = tasks.create_task(_first_writes(visit, described, epoch))
+        ended = tasks.create_task(_ended_writes(visit, history, epoch))
     asked = Asked(
         transactional_id=name,
         described=described,
         epoch=epoch,
         outcome=deciding.result() if deciding else None,
-        history=remembering.result(),
+        history=history,
         owing=owed.result(),
         writes=written.result(),
+        ended_writes=ended.result(),
     )
     return visit.show(
         transaction_page(
@@ -78,6 +84,21 @@ async def _first_writes(
             producer_id = chosen.producer_id or described.producer_id
             return await _ask_brokers(visit, chosen, producer_id)
     return []
+
+
+async def _ended_writes(
+    visit: Visit, history: TransactionHistory | Missing, epoch: int | None
+) -> Writes:
+    """Return the records of the transaction that the page is about, once it has ended."""
+    if epoch is None or isinstance(history, Missing) or not history.transactions:
+        return {}
+    found = await ended_writes(visit.admin, history.transactions[0])
+    return {
+        at: visit.instances.explain(f"The records in {at}", each)
+        if isinstance(each, SemelError)
+        else each
+        for at, each in found.items()
+    }
 
 
 async def _ask_brokers(

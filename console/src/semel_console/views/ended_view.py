@@ -1,16 +1,19 @@
 """One transaction that has ended: where its time went, who wrote it, who ended it. No I/O."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from aiosemel import EndedParticipant, EndedTransaction
+from aiosemel import EndedParticipant, EndedTransaction, PartitionWrites, TopicPartition
+from semel_console.insight.ended_writes import first_write_ms
 from semel_console.insight.texts import counted, duration_text, time_text
 from semel_console.views import places
 from semel_console.views.blocks import (
     Cell,
     Facts,
     Grid,
+    Missing,
     Notice,
     Row,
     Section,
@@ -29,13 +32,19 @@ class Step:
     what: Cell
 
 
-def ended_sections(ended: EndedTransaction, trace: Cell) -> Sequence[Section]:
-    """Return all that the history has of a transaction."""
-    notices = [*_operator(ended), *_longest(_steps(ended))]
+Writes: TypeAlias = Mapping[TopicPartition, PartitionWrites | Missing]
+"""What brokers have found of a transaction, by partition."""
+
+
+def ended_sections(ended: EndedTransaction, trace: Cell, writes: Writes) -> Sequence[Section]:
+    """Return all that the history and the brokers have of a transaction."""
+    steps = _steps(ended, writes)
+    notices = [*_operator(ended), *_longest(steps)]
+    missing = [each for each in writes.values() if isinstance(each, Missing)]
     return (
         Section(title="This transaction", blocks=(*notices, _facts(ended, trace))),
-        Section(title="Timeline", blocks=(timeline(_steps(ended)),)),
-        Section(title="What it wrote to", blocks=(_participants(ended),)),
+        Section(title="Timeline", blocks=(timeline(steps),)),
+        Section(title="What it wrote to", blocks=(_participants(ended, writes), *missing)),
     )
 
 
@@ -78,7 +87,7 @@ def _name(each: EndedParticipant) -> Cell:
     return link(f"group {group_id}", places.group(group_id))
 
 
-def _steps(ended: EndedTransaction) -> Sequence[Step]:
+def _steps(ended: EndedTransaction, writes: Writes) -> Sequence[Step]:
     """Return the known moments of a transaction, in their order."""
     steps = [
         Step(at_ms=at_ms, what=cell(what))
@@ -90,6 +99,11 @@ def _steps(ended: EndedTransaction) -> Sequence[Step]:
         if at_ms
     ]
     steps += [
+        Step(at_ms=at_ms, what=_first_write(each))
+        for each in writes.values()
+        if not isinstance(each, Missing) and (at_ms := first_write_ms(ended, each))
+    ]
+    steps += [
         Step(at_ms=each.marker_time_ms, what=_marker(each))
         for each in ended.participants
         if each.marker_time_ms
@@ -97,6 +111,18 @@ def _steps(ended: EndedTransaction) -> Sequence[Step]:
     if ended.completed_time_ms:
         steps.append(Step(at_ms=ended.completed_time_ms, what=cell("complete")))
     return sorted(steps, key=lambda step: step.at_ms)
+
+
+def _first_write(writes: PartitionWrites) -> Cell:
+    return link(
+        f"first write to {writes.partition}, offset {writes.first_offset}", _records(writes)
+    )
+
+
+def _records(writes: PartitionWrites) -> str:
+    return places.messages(
+        writes.partition, start=writes.first_offset, isolation="read_uncommitted"
+    )
 
 
 def _marker(each: EndedParticipant) -> Cell:
@@ -154,22 +180,37 @@ def timeline(steps: Sequence[Step]) -> Grid:
     )
 
 
-def _participants(ended: EndedTransaction) -> Grid:
+def _participants(ended: EndedTransaction, writes: Writes) -> Grid:
     rows = [
         Row(
             cells=(
                 _name(each),
                 badge("commit", Tone.GOOD) if each.commits else badge("abort", Tone.BAD),
                 cell(time_text(each.marker_time_ms or 0)),
+                *_written(each, writes),
             )
         )
         for each in ended.participants
     ]
     rest = ended.participant_count - len(rows)
     if rest > 0:
-        rows.append(Row(cells=(cell(f"and {counted(rest, 'other')}"), cell(None), cell(None))))
+        rows.append(Row(cells=(cell(f"and {counted(rest, 'other')}"), *[cell(None)] * 4)))
     return Grid(
-        headings=("Partition or group", "Marker", "Written at"),
+        headings=("Partition or group", "Marker", "Written at", "Records", "Offsets"),
+        numbers=frozenset({3}),
         rows=rows,
         empty="It wrote nothing.",
+    )
+
+
+def _written(each: EndedParticipant, writes: Writes) -> tuple[Cell, Cell]:
+    """Return how many records a partition has of the transaction, and where they are."""
+    found = None if each.partition is None else writes.get(each.partition)
+    if found is None or isinstance(found, Missing):
+        return cell(None), cell(None)
+    if found.first_offset is None:
+        return cell(0), cell("none found")
+    return (
+        cell(found.record_count),
+        link(f"{found.first_offset} to {found.last_offset}", _records(found)),
     )

@@ -35,7 +35,7 @@ from semel_console.views.blocks import (
     cell,
     link,
 )
-from semel_console.views.ended_view import Step, ended_sections, timeline
+from semel_console.views.ended_view import Step, Writes, ended_sections, timeline
 from semel_console.views.history_view import history_grid
 from semel_console.views.states import age, transaction_state
 
@@ -72,6 +72,8 @@ class Asked:
     """The instances that owe markers of that transaction, by partition and group id."""
     writes: Sequence[FirstWrite | Missing]
     """Of the transaction that the page is about, while it is open."""
+    ended_writes: Writes
+    """The same, once it has ended."""
 
 
 def transaction_page(asked: Asked, now_ms: int, jaeger: str, *, acts: bool) -> Page:
@@ -237,7 +239,7 @@ def _ended(asked: Asked, jaeger: str) -> Sequence[Section]:
     if isinstance(asked.history, Missing):
         return (Section(title="", blocks=(asked.history,)),)
     for ended in asked.history.transactions:
-        return ended_sections(ended, _trace(ended.traceparent, jaeger))
+        return ended_sections(ended, _trace(ended.traceparent, jaeger), asked.ended_writes)
     return ()
 
 
