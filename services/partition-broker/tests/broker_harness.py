@@ -288,10 +288,12 @@ class BrokerHarness:
         *,
         isolation: IsolationLevel = COMMITTED,
         name: PartitionName | None = None,
+        with_outcomes: bool = False,
     ) -> ReadPlan:
         """Return what may be read of one partition; raise if nothing may."""
         position = FetchPosition(name or at(), offset)
-        (plan,) = self.run(self.machine.reads.fetch([position], isolation))
+        reads = self.machine.reads
+        (plan,) = self.run(reads.fetch([position], isolation, with_outcomes=with_outcomes))
         if isinstance(plan, SemelError):
             raise plan
         return plan

@@ -48,6 +48,34 @@ ISOLATION_LEVEL_READ_UNCOMMITTED: IsolationLevel.ValueType  # 2
 """Everything that is durable."""
 Global___IsolationLevel: _TypeAlias = IsolationLevel  # noqa: Y015
 
+class _BatchOutcome:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _BatchOutcomeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_BatchOutcome.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    BATCH_OUTCOME_UNSPECIFIED: _BatchOutcome.ValueType  # 0
+    BATCH_OUTCOME_NOT_TRANSACTIONAL: _BatchOutcome.ValueType  # 1
+    """No transaction wrote it."""
+    BATCH_OUTCOME_OPEN: _BatchOutcome.ValueType  # 2
+    """Its transaction may still commit or abort."""
+    BATCH_OUTCOME_COMMITTED: _BatchOutcome.ValueType  # 3
+    """Readers of committed records see it once it is below the last stable offset."""
+    BATCH_OUTCOME_ABORTED: _BatchOutcome.ValueType  # 4
+
+class BatchOutcome(_BatchOutcome, metaclass=_BatchOutcomeEnumTypeWrapper):
+    """BatchOutcome is what has become of the transaction that wrote a batch, or whose marker it is."""
+
+BATCH_OUTCOME_UNSPECIFIED: BatchOutcome.ValueType  # 0
+BATCH_OUTCOME_NOT_TRANSACTIONAL: BatchOutcome.ValueType  # 1
+"""No transaction wrote it."""
+BATCH_OUTCOME_OPEN: BatchOutcome.ValueType  # 2
+"""Its transaction may still commit or abort."""
+BATCH_OUTCOME_COMMITTED: BatchOutcome.ValueType  # 3
+"""Readers of committed records see it once it is below the last stable offset."""
+BATCH_OUTCOME_ABORTED: BatchOutcome.ValueType  # 4
+Global___BatchOutcome: _TypeAlias = BatchOutcome  # noqa: Y015
+
 class _OffsetSpec:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -262,6 +290,7 @@ class FetchRequest(_message.Message):
     PLAIN_RECORDS_FIELD_NUMBER: _builtins.int
     PARTITIONS_FIELD_NUMBER: _builtins.int
     MAX_RECORDS_FIELD_NUMBER: _builtins.int
+    BATCH_OUTCOMES_FIELD_NUMBER: _builtins.int
     isolation_level: Global___IsolationLevel.ValueType
     min_bytes: _builtins.int
     """Answer as soon as this many bytes are there, at least 1."""
@@ -277,6 +306,8 @@ class FetchRequest(_message.Message):
     """How many records to answer at most, of all partitions together. Plain records are never more.
     Batches are whole: the last one may go over it. 0: as many as max_bytes allows.
     """
+    batch_outcomes: _builtins.bool
+    """Answer the outcome of each batch, too. Not together with plain_records."""
     @_builtins.property
     def partitions(self) -> _containers.RepeatedCompositeFieldContainer[Global___FetchPartition]: ...
     def __init__(
@@ -289,10 +320,11 @@ class FetchRequest(_message.Message):
         plain_records: _builtins.bool = ...,
         partitions: _abc.Iterable[Global___FetchPartition] | None = ...,
         max_records: _builtins.int = ...,
+        batch_outcomes: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["isolation_level", b"isolation_level", "max_bytes", b"max_bytes", "max_records", b"max_records", "max_wait_ms", b"max_wait_ms", "min_bytes", b"min_bytes", "partitions", b"partitions", "plain_records", b"plain_records"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_outcomes", b"batch_outcomes", "isolation_level", b"isolation_level", "max_bytes", b"max_bytes", "max_records", b"max_records", "max_wait_ms", b"max_wait_ms", "min_bytes", b"min_bytes", "partitions", b"partitions", "plain_records", b"plain_records"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -373,6 +405,7 @@ class FetchPartitionResult(_message.Message):
     NEXT_OFFSET_FIELD_NUMBER: _builtins.int
     BATCHES_FIELD_NUMBER: _builtins.int
     RECORDS_FIELD_NUMBER: _builtins.int
+    BATCH_OUTCOMES_FIELD_NUMBER: _builtins.int
     topic_id: _builtins.str
     partition: _builtins.int
     log_start_offset: _builtins.int
@@ -390,6 +423,12 @@ class FetchPartitionResult(_message.Message):
 
     @_builtins.property
     def records(self) -> _containers.RepeatedCompositeFieldContainer[_records_pb2.Record]: ...
+    @_builtins.property
+    def batch_outcomes(self) -> _containers.RepeatedScalarFieldContainer[Global___BatchOutcome.ValueType]:
+        """The outcome of each of batches, in their order, as it was when the batch was read. Empty unless
+        the request asks for outcomes.
+        """
+
     def __init__(
         self,
         *,
@@ -402,10 +441,11 @@ class FetchPartitionResult(_message.Message):
         next_offset: _builtins.int = ...,
         batches: _abc.Iterable[_records_pb2.RecordBatch] | None = ...,
         records: _abc.Iterable[_records_pb2.Record] | None = ...,
+        batch_outcomes: _abc.Iterable[Global___BatchOutcome.ValueType] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["batches", b"batches", "error", b"error", "high_watermark", b"high_watermark", "last_stable_offset", b"last_stable_offset", "log_start_offset", b"log_start_offset", "next_offset", b"next_offset", "partition", b"partition", "records", b"records", "topic_id", b"topic_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_outcomes", b"batch_outcomes", "batches", b"batches", "error", b"error", "high_watermark", b"high_watermark", "last_stable_offset", b"last_stable_offset", "log_start_offset", b"log_start_offset", "next_offset", b"next_offset", "partition", b"partition", "records", b"records", "topic_id", b"topic_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from functools import partial
 
+from msgspec.structs import replace
+
 from semel_broker.machine.answers import answer_of
 from semel_broker.machine.log.partition_log import PartitionLog
 from semel_broker.machine.log_directory import LogDirectory
@@ -19,12 +21,15 @@ class ReadPlans:
         self._logs = logs
 
     def fetch(
-        self, positions: Sequence[FetchPosition], isolation: IsolationLevel
+        self,
+        positions: Sequence[FetchPosition],
+        isolation: IsolationLevel,
+        *,
+        with_outcomes: bool = False,
     ) -> Result[list[ReadPlan | SemelError], Record]:
         """Return what may be read of each partition, from its offset on."""
-        return Result(
-            [answer_of(partial(self._fetch, position, isolation)) for position in positions]
-        )
+        plans = [answer_of(partial(self._fetch, position, isolation)) for position in positions]
+        return Result(self._for_outcomes(plans) if with_outcomes else plans)
 
     def list_offsets(
         self, names: Sequence[PartitionName], isolation: IsolationLevel
@@ -47,6 +52,20 @@ class ReadPlans:
                 high_watermark=log.log_end_offset,
             )
         return _plan(log, isolation)
+
+    def _for_outcomes(self, plans: Sequence[ReadPlan | SemelError]) -> list[ReadPlan | SemelError]:
+        """Add open transactions, one copy for each log, however often a call names it.
+
+        A copy, because a transaction that ends during the read may be missing in the plan's index.
+        """
+        log_ids = {plan.log_id for plan in plans if isinstance(plan, ReadPlan)}
+        now_open = {each: dict(self._logs.log(each).open_transactions) for each in log_ids}
+        return [
+            replace(plan, open_transactions=now_open[plan.log_id])
+            if isinstance(plan, ReadPlan)
+            else plan
+            for plan in plans
+        ]
 
     def _locate(self, name: PartitionName, isolation: IsolationLevel) -> ReadPlan:
         return _plan(self._logs.find(name), isolation)

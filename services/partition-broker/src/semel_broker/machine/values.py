@@ -1,12 +1,12 @@
 """Arguments and answers of the machine: plain values."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import IntEnum
 
 from msgspec import Struct
 
 from semel_broker.machine.log.aborted_index import AbortedIndex
-from semel_broker.machine.records import OffsetRange
+from semel_broker.machine.records import OffsetRange, OpenTransaction
 from semel_common.ids import TopicPartition
 
 
@@ -15,6 +15,15 @@ class IsolationLevel(IntEnum):
 
     READ_COMMITTED = 1
     READ_UNCOMMITTED = 2
+
+
+class BatchOutcome(IntEnum):
+    """What has become of a batch; the numbers of ``semel.broker.v1.BatchOutcome``."""
+
+    NOT_TRANSACTIONAL = 1
+    OPEN = 2
+    COMMITTED = 3
+    ABORTED = 4
 
 
 class PartitionName(Struct, frozen=True, kw_only=True):
@@ -132,6 +141,9 @@ class ReadPlan(Struct, frozen=True, kw_only=True):
     sparse_below: int = 0
     """Batches below it may have lost records to compaction: only payloads tell which."""
     aborted: AbortedIndex
+    open_transactions: Mapping[tuple[int, int], OpenTransaction] | None = None
+    """Those of the moment of the plan, by producer id and epoch; None: the reader asks for no
+    outcomes."""
 
     @property
     def log_id(self) -> int:

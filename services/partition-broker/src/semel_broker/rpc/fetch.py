@@ -17,10 +17,11 @@ from semel_broker.machine.values import FetchPosition, IsolationLevel, Partition
 from semel_broker.rpc.fetch_waiters import Waiters
 from semel_broker.rpc.partition_names import isolation_level, partition_name
 from semel_broker.rpc.read_budget import Budget
+from semel_broker.storage.batch_outcomes import add_outcomes
 from semel_broker.storage.log_reader import LogReader
 from semel_broker.storage.opened_payloads import PayloadOpener
 from semel_broker.storage.partition_reader import AsBatches, AsRecords, Cursor, Turns
-from semel_common.errors import SemelError, ThrottlingQuotaExceededError
+from semel_common.errors import InvalidRequestError, SemelError, ThrottlingQuotaExceededError
 from semel_common.wire.messages.request_bounds import FETCHED_PARTITIONS_MAX
 from semel_common.wire.status import to_value
 from semel_runtime.runner import Runner
@@ -64,6 +65,7 @@ class _Query:
     """A checked call."""
 
     isolation: IsolationLevel
+    with_outcomes: bool
     min_bytes: int
     max_bytes: int
     records_left: int
@@ -149,6 +151,7 @@ class Fetcher:
             max_bytes = min(max_bytes, _PLAIN_MAX_BYTES)
         return _Query(
             isolation=isolation,
+            with_outcomes=_with_outcomes(request),
             min_bytes=max(1, require_int("min_bytes", request.min_bytes, maximum=INT32_MAX)),
             max_bytes=max_bytes,
             records_left=require_int("max_records", request.max_records, maximum=INT32_MAX)
@@ -189,9 +192,13 @@ class Fetcher:
     async def _read_on(self, query: _Query) -> None:
         """Plan again, and read what the plan allows."""
         positions = [FetchPosition(each.name, each.cursor.next_offset) for each in query.partitions]
-        plans = await self._runner.run(
-            partial(self._machine.reads.fetch, positions, query.isolation)
+        decide = partial(
+            self._machine.reads.fetch,
+            positions,
+            query.isolation,
+            with_outcomes=query.with_outcomes,
         )
+        plans = await self._runner.run(decide)
         for partition, plan in zip(query.partitions, plans, strict=True):
             await self._read_partition(query, partition, plan)
 
@@ -212,6 +219,8 @@ class Fetcher:
                     True  # Nothing would be waited for: there is more, and no room for it.
                 )
         _describe(cursor, plan)
+        if query.with_outcomes:
+            await add_outcomes(cursor.result, plan, cursor.turns)
 
     async def _read_reserved(
         self, query: _Query, partition: _Partition, plan: ReadPlan, room_bytes: int
@@ -243,6 +252,15 @@ class Fetcher:
             query.held_bytes += held_bytes
             self._budget.take(held_bytes)
             self._budget.release(granted_bytes)
+
+
+def _with_outcomes(request: FetchRequest) -> bool:
+    if request.batch_outcomes and request.plain_records:
+        raise InvalidRequestError(
+            "batch_outcomes is set, and the outcomes are of batches: plain_records has none",
+            field="batch_outcomes",
+        )
+    return request.batch_outcomes
 
 
 def _describe(cursor: Cursor, plan: ReadPlan) -> None:
