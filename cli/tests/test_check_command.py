@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from uuid import uuid4
 
@@ -11,6 +13,7 @@ from command_line import CommandLine
 
 from semel_local.cluster import LocalCluster
 from semel_runtime.journal.sqlite import SqliteJournal
+from semel_runtime.journal.sqlite.schema import APPLICATION_ID, MIGRATIONS
 
 semel = CommandLine({})
 
@@ -90,6 +93,36 @@ def test_an_older_journal_beside_a_newer_end_is_named(tmp_path: Path) -> None:
         (found,) = volume["damage"]
         assert found["place"] == "the end of the journal"
         assert "acknowledged records are lost" in found["problem"]
+
+
+def _leave_an_empty_file(file: Path) -> None:
+    file.touch()
+
+
+def _leave_a_begun_transaction(file: Path) -> None:
+    file.write_bytes(bytes(4_096))
+    file.with_name("journal.db-journal").write_bytes(bytes(512))
+
+
+def _leave_tables(file: Path) -> None:
+    """As of a service that has not written its name yet."""
+    with closing(sqlite3.connect(file)) as connection:
+        connection.executescript("\n".join(MIGRATIONS))
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+
+
+@pytest.mark.parametrize("leave", [_leave_an_empty_file, _leave_a_begun_transaction, _leave_tables])
+def test_a_first_start_that_ended_too_early_is_no_damage(
+    leave: Callable[[Path], None], tmp_path: Path
+) -> None:
+    (tmp_path / "journal.lock").touch()
+    leave(tmp_path / "journal.db")
+    ran = semel("check", str(tmp_path), "--format", "json", status=0)
+    (found,) = json.loads(ran.out)
+    assert (found["damage"], found["is_unfinished"]) == ([], True)
+    assert "holds nothing yet" in " ".join(ran.err.split())
+    (tmp_path / "journal.end").write_bytes(bytes(8_192))
+    assert json.loads(semel("check", str(tmp_path), "--format", "json", status=1).out)[0]["damage"]
 
 
 async def test_a_running_service_is_refused(tmp_path: Path) -> None:

@@ -52,6 +52,12 @@ def check(
         check_folder(data_folder) for folder in folders for data_folder in data_folders(folder)
     ]
     show(output_format, [_document(each) for each in checked], *_tables(checked))
+    for each in checked:
+        if each.is_unfinished:
+            note(
+                f"{each.folder} holds nothing yet: the first start of its service ended too early."
+                " The next start makes the journal."
+            )
     if any(each.damage for each in checked):
         note(_ADVICE)
         raise typer.Exit(EXIT_DAMAGED)
@@ -62,6 +68,7 @@ def _document(checked: "Checked") -> Json:
         "folder": checked.folder,
         "service": checked.service,
         "entries": checked.entries,
+        "is_unfinished": checked.is_unfinished,
         "damage": [
             {"file": each.file, "place": each.place, "problem": each.problem}
             for each in checked.damage

@@ -33,6 +33,8 @@ class Checked(Struct, frozen=True, kw_only=True):
     entries: int
     """How many records and batches were read."""
     damage: tuple[FoundDamage, ...]
+    is_unfinished: bool = False
+    """Whether a first start ended too early: the folder holds nothing yet, and nothing is lost."""
 
 
 def data_folders(folder: Path) -> Iterator[Path]:
@@ -60,6 +62,10 @@ def check(folder: Path) -> Checked:
     """
     try:
         with open_stopped(folder) as journal:
+            if journal.is_unfinished():
+                return Checked(
+                    folder=str(folder), service="", entries=0, damage=(), is_unfinished=True
+                )
             service = journal.service()
             journal.check_structure()
             journal.check_end()

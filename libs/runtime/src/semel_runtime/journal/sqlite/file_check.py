@@ -39,6 +39,12 @@ from semel_runtime.journal.sqlite.statements import DAMAGED
 _PROBLEMS_MAX = 1_000
 """As many lines of SQLite's own check are told."""
 
+_FIRST_START = {
+    JOURNAL_FILE,
+    LOCK_FILE,
+    *(f"{JOURNAL_FILE}-{end}" for end in ("journal", "wal", "shm")),
+}
+"""The files that a first start makes before anything is durable, and no more."""
 _INTEGRITY = f"PRAGMA integrity_check({_PROBLEMS_MAX})"
 _OWNER = "SELECT snapshot, snapshot_pieces, first_offset FROM owner"
 _PIECE = "SELECT crc32c, data FROM snapshot_pieces WHERE snapshot = ? AND number = ?"
@@ -78,6 +84,20 @@ class JournalFile:
     def note(self, place: str, problem: object) -> None:
         """Note damage."""
         self.found.append(FoundDamage(file=str(self._file), place=place, problem=str(problem)))
+
+    def is_unfinished(self) -> bool:
+        """Whether the first start of a service ended too early: then the folder holds nothing."""
+        if not {each.name for each in self._file.parent.iterdir()} <= _FIRST_START:
+            return False
+        if self._file.with_name(f"{JOURNAL_FILE}-journal").exists():
+            return True  # Only a journal without tables is written with it.
+        try:
+            if not self._rows("SELECT name FROM sqlite_master"):
+                return True
+            noted = "SELECT value FROM meta WHERE key = 'service'"
+            return not self._rows(noted) and not self._rows("SELECT base_offset FROM chunks")
+        except DAMAGED:
+            return False  # The check names the damage.
 
     def service(self) -> str:
         """Return the service that the file belongs to; empty if it cannot be read."""
