@@ -97,7 +97,7 @@ async def test_a_partition_names_the_holder_of_its_last_stable_offset(stage: Sta
     assert "do not see 2 records from offset 0 on" in page.text
     topic = await stage.page("/topic", name="orders")
     assert "nightly, epoch 0: open for" in topic.text
-    assert "nobody" in topic.text
+    assert "no transaction holds it" in topic.text
 
 
 async def test_a_group_shows_its_lag_and_what_lies_behind_the_last_stable_offset(

@@ -43,7 +43,7 @@ EXAMPLES = examples(
     "echo hello | semel produce greetings",
     "semel produce users --key-separator : < users.txt",
     "semel produce orders --transactional-id load-1 < orders.txt   # all or none",
-    "echo me | semel produce leader -p 0 --expected-offset 7   # whoever is first",
+    "echo me | semel produce leader -p 0 --expected-offset 7   # the first wins",
     "semel consume orders --from-beginning --format json \\",
     "  --timeout 1 | semel produce copy --format json",
 )

@@ -201,7 +201,7 @@ def holder_cell(known: Watermarks | None, holder: Holder | Missing | None) -> Ce
     if holder is None:
         if known.end > known.stable_end:
             return cell("see the partition", Tone.WARN)
-        return cell("nobody", Tone.MUTED)
+        return cell("no transaction holds it", Tone.MUTED)
     text = f"{holder.name}: {holder.how_long}"
     if not holder.transactional_id:
         return cell(text, Tone.WARN)

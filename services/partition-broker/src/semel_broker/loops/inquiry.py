@@ -42,7 +42,7 @@ class BrokerInquirer:
         self, awaited: Collection[OpenTransactionAt[TopicPartition]]
     ) -> Sequence[OpenTransactionAt[TopicPartition]]:
         """Return the transactions to ask about; readers in a long poll need no faster answer."""
-        assert not awaited, "nobody calls ask_now"
+        assert not awaited, "no caller uses ask_now"
         decide = partial(
             self._machine.transactions.transactions_to_inquire, now_ms=self._clock.now_ms()
         )

@@ -155,7 +155,7 @@ def _abort_epoch(
     if producer_epoch in producer.prepared:
         raise InvalidTxnStateError(
             f"{producer.transactional_id!r}: transaction of producer epoch {producer_epoch} is"
-            " prepared: whoever knows what is to become of it completes it",
+            " prepared: its application completes it, or `semel transactions complete` does",
             current_epoch=producer.producer_epoch,
         )
     outcome = producer.outcome_of(producer_epoch)
