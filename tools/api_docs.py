@@ -49,9 +49,9 @@ _PAGES = {
     "consumers": ApiPage(
         "Consumers",
         "A `Consumer` reads partitions that the program assigns, or shares them within a group.",
-        "Consumer ConsumerOptions IsolationLevel OffsetReset ConsumerRecord ColumnBatch BatchPlace"
-        " RebalanceCallback ConsumerGroupMetadata TopicPartition OffsetAndMetadata"
-        " OffsetAndTimestamp OffsetSpec LogRange LogRangeReader",
+        "Consumer ConsumerOptions IsolationLevel OffsetReset ConsumerRecord ColumnBatch"
+        " BatchOutcome BatchPlace RebalanceCallback ConsumerGroupMetadata TopicPartition"
+        " OffsetAndMetadata OffsetAndTimestamp OffsetSpec LogRange LogRangeReader",
     ),
     "transform": ApiPage(
         "Transform",

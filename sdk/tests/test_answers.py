@@ -156,6 +156,10 @@ WRONG: list[tuple[Method[Message, Message], Message, Message, str]] = [
     (methods.FETCH, FETCH, fetched((7, 2), (5, 2)), "batches.base_offset 5, which is below 9"),
     (methods.FETCH, FETCH, fetched((2, 3)), "batches.base_offset 2, which is wholly below 5"),
     (methods.FETCH, FETCH, fetched((7, 3)), "next_offset 9, which is before the last batch"),
+    (methods.FETCH, FETCH, fetched((5, 2), (7, 2), batch_outcomes=[1]), "1, which is not 2, the"),
+    (methods.FETCH, FETCH, fetched(batch_outcomes=[3]), "number of batch_outcomes 1"),
+    (methods.FETCH, FETCH, fetched((5, 2), batch_outcomes=[0]), "batch_outcomes 0, which is not k"),
+    (methods.FETCH, FETCH, fetched((5, 2), batch_outcomes=[99]), "batch_outcomes 99"),
     (methods.LIST_OFFSETS, LIST, listed(-77), "partitions.offset -77, which is below 0"),
     (methods.LIST_OFFSETS, LIST, listed(1, partition=-5), "partitions.partition -5"),
     (methods.COUNT_RECORDS, COUNT, counted(next_offset=5, end_offset=9), "makes no progress"),
@@ -267,6 +271,7 @@ def test_wrong_answer_is_refused_by_its_address_rpc_field_and_value(
     [
         (methods.METADATA, ALL_TOPICS, metadata(topics=[topic(1, 0)], instances=[instance()])),
         (methods.FETCH, FETCH, fetched((4, 3), (8, 1), last_stable_offset=9)),
+        (methods.FETCH, FETCH, fetched((4, 3), (8, 1), batch_outcomes=[2, 4])),
         (methods.FETCH_OFFSETS, OFFSETS, offsets(("t", 0, -1), ("t", 1, 3))),
         (methods.CONSUMER_GROUP_HEARTBEAT, HEARTBEAT, beat(assignment=assigned(0, 1))),
         (methods.COUNT_RECORDS, COUNT, counted(next_offset=5, end_offset=5)),

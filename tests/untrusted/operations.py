@@ -355,7 +355,7 @@ async def _range(world: World) -> None:
     log_range = LogRange(
         topic=TOPIC, topic_id=world.topic_id, partition=0, start_offset=0, end_offset=3
     )
-    reader = world.client.read_range(log_range, CONSUMERS)
+    reader = world.client.read_range(log_range, CONSUMERS, with_outcomes=True)
     while await reader.read():
         pass
 

@@ -96,6 +96,7 @@ from aiosemel.types.access import (
 )
 from aiosemel.types.after_restore import AfterRestore
 from aiosemel.types.audit import AuditEntry, AuditLog
+from aiosemel.types.batch_outcome import BatchOutcome
 from aiosemel.types.batch_place import BatchPlace
 from aiosemel.types.consumer_records import ColumnBatch, ConsumerRecord
 from aiosemel.types.descriptions import (
@@ -183,6 +184,7 @@ __all__ = [
     "AuditLog",
     "AuthorizationError",
     "BaseOffsetMismatchError",
+    "BatchOutcome",
     "BatchPlace",
     "ClientOptions",
     "ClientQuota",

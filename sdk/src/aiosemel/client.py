@@ -284,10 +284,20 @@ class SemelClient:
         return consumer
 
     def read_range(
-        self, log_range: LogRange, options: ConsumerOptions | None = None
+        self,
+        log_range: LogRange,
+        options: ConsumerOptions | None = None,
+        *,
+        with_outcomes: bool = False,
     ) -> LogRangeReader:
-        """Return what reads a part of one log. Of the options, those for groups have no meaning."""
-        return LogRangeReader(self._context, log_range, options or ConsumerOptions())
+        """Return what reads a part of one log. Of the options, those for groups have no meaning.
+
+        ``with_outcomes``: each ``ColumnBatch`` tells whether its transaction is open, committed or
+        aborted, for readers of uncommitted records.
+        """
+        return LogRangeReader(
+            self._context, log_range, options or ConsumerOptions(), with_outcomes=with_outcomes
+        )
 
     def transform(  # noqa: PLR0913 - all are named
         self,

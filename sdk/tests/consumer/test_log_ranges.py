@@ -7,6 +7,7 @@ from consumer_harness import pass_time
 from fake_cluster import FakeCluster
 
 from aiosemel import (
+    BatchOutcome,
     ClientOptions,
     ConsumerOptions,
     IsolationLevel,
@@ -24,9 +25,12 @@ from aiosemel.errors import (
     OffsetOutOfRangeError,
     UnknownTopicOrPartitionError,
 )
+from semel.broker.v1 import broker_pb2 as broker
 from semel.broker.v1.broker_pb2 import FetchPartition, FetchRequest
 from semel.common.v1.records_pb2 import Codec
+from semel_common import ids
 
+EVERYTHING = ConsumerOptions(isolation_level=IsolationLevel.READ_UNCOMMITTED)
 P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
 
@@ -101,9 +105,60 @@ async def test_what_was_aborted_is_left_out_and_crossed(fake: FakeCluster) -> No
     fake.append_aborted("orders", 0, [b"aborted"])
     async with client_of(fake) as client:
         assert await read(client.read_range(range_of(fake, 0, 5))) == [b"2"]
-        everything = ConsumerOptions(isolation_level=IsolationLevel.READ_UNCOMMITTED)
-        whole = client.read_range(range_of(fake, 0, 5), everything)
+        whole = client.read_range(range_of(fake, 0, 5), EVERYTHING)
         assert await read(whole) == [b"aborted", b"2", b"aborted"]
+
+
+class TellingCluster(FakeCluster):
+    """Tells the outcomes of batches to readers that ask."""
+
+    def _read(
+        self, address: str, asked: FetchPartition, request: FetchRequest
+    ) -> broker.FetchPartitionResult:
+        result = super()._read(address, asked, request)
+        log = self.logs[ids.TopicPartition(asked.topic_id, asked.partition)]
+        for batch in result.batches if request.batch_outcomes else ():
+            result.batch_outcomes.append(
+                broker.BATCH_OUTCOME_ABORTED
+                if batch.control or batch.base_offset in log.hidden
+                else broker.BATCH_OUTCOME_OPEN
+                if batch.base_offset >= log.stable
+                else broker.BATCH_OUTCOME_NOT_TRANSACTIONAL
+            )
+        return result
+
+
+async def outcomes_of(reader: LogRangeReader) -> list[tuple[bytes | None, BatchOutcome | None]]:
+    found: list[tuple[bytes | None, BatchOutcome | None]] = []
+    while batches := await reader.read():
+        found += [(value, batch.outcome) for batch in batches for value in batch.values]
+    return found
+
+
+async def test_each_record_has_the_outcome_of_its_batch_for_a_reader_that_asks() -> None:
+    fake = TellingCluster()
+    fake.create_topic("orders", 1)
+    fake.append("orders", 0, [b"0", b"1"])
+    fake.append_aborted("orders", 0, [b"2"])
+    fake.append("orders", 0, [b"4", b"5"])
+    fake.log("orders", 0).open_from = 4
+    async with client_of(fake) as client:
+        asking = client.read_range(range_of(fake, 1, 5), EVERYTHING, with_outcomes=True)
+        assert await outcomes_of(asking) == [
+            (b"1", BatchOutcome.NOT_TRANSACTIONAL),
+            (b"2", BatchOutcome.ABORTED),
+            (b"4", BatchOutcome.OPEN),
+        ]
+        silent = client.read_range(range_of(fake, 1, 5), EVERYTHING)
+        assert await outcomes_of(silent) == [(b"1", None), (b"2", None), (b"4", None)]
+
+
+async def test_a_broker_of_an_older_release_tells_no_outcomes(fake: FakeCluster) -> None:
+    fake.append("orders", 0, [b"0"])
+    fake.append("orders", 0, [b"1"])
+    async with client_of(fake) as client:
+        reader = client.read_range(range_of(fake, 0, 2), EVERYTHING, with_outcomes=True)
+        assert await outcomes_of(reader) == [(b"0", None), (b"1", None)]
 
 
 @pytest.mark.parametrize(("start", "end"), [(0, 0), (3, 3)])

@@ -11,11 +11,13 @@ from aiosemel._answers.fields import (
     identified,
     is_refused,
     moment,
+    one_of,
     paired,
     same,
     within,
 )
 from aiosemel._answers.registry import Checks
+from aiosemel.types.batch_outcome import BATCH_OUTCOMES
 from semel.broker.v1 import broker_pb2 as broker
 from semel.broker.v1 import producers_pb2 as producers
 from semel.common.v1 import participants_pb2 as participants
@@ -128,6 +130,7 @@ def _fetched(fetch_offset: int, result: broker.FetchPartitionResult) -> None:
     within("partitions.log_start_offset", result.log_start_offset, 0, end)
     within("partitions.last_stable_offset", result.last_stable_offset, 0, end)
     within("partitions.next_offset", next_offset, fetch_offset, max(fetch_offset, end))
+    _check_outcomes(result)
     least = 0
     for batch in result.batches:
         base_offset, count = batch.base_offset, batch.record_count
@@ -142,6 +145,17 @@ def _fetched(fetch_offset: int, result: broker.FetchPartitionResult) -> None:
         raise Unfit(
             "partitions.next_offset", next_offset, f"is before the last batch ends, {least}"
         )
+
+
+def _check_outcomes(result: broker.FetchPartitionResult) -> None:
+    outcomes = result.batch_outcomes
+    if not outcomes:
+        return  # Not asked for, or a broker of an earlier release, which does not tell.
+    if len(outcomes) != len(result.batches):
+        many = f"is not {len(result.batches)}, the number of batches"
+        raise Unfit("number of batch_outcomes", len(outcomes), many)
+    for outcome in outcomes:
+        one_of("batch_outcomes", outcome, BATCH_OUTCOMES)
 
 
 @CHECKS.of(methods.LIST_OFFSETS)

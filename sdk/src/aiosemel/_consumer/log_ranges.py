@@ -11,8 +11,9 @@ holds at most two fetches, as they came, and nothing that is opened.
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import repeat
 
 from aiosemel._cluster.leaders import Leaders
 from aiosemel._cluster.retry import Deadline
@@ -27,6 +28,7 @@ from aiosemel.errors import (
     SemelError,
 )
 from aiosemel.options.consumer_options import ConsumerOptions
+from aiosemel.types.batch_outcome import BATCH_OUTCOMES, BatchOutcome
 from aiosemel.types.consumer_records import ColumnBatch
 from aiosemel.types.isolation import ISOLATION
 from aiosemel.types.offsets import TopicPartition
@@ -73,15 +75,23 @@ class LogRangeReader:
     Not to be read by two tasks at a time.
     """
 
-    def __init__(self, context: Context, log_range: LogRange, options: ConsumerOptions) -> None:
+    def __init__(
+        self,
+        context: Context,
+        log_range: LogRange,
+        options: ConsumerOptions,
+        *,
+        with_outcomes: bool = False,
+    ) -> None:
         """Do no I/O yet."""
         self._spawn = context.spawn
         self._cluster = context.cluster
         self._range = log_range
         self._options = options
         self._isolation = ISOLATION[options.isolation_level]
+        self._with_outcomes = with_outcomes
         self._open = open_batch(options)
-        self._fetched: deque[RecordBatch] = deque()
+        self._fetched: deque[tuple[RecordBatch, BatchOutcome | None]] = deque()
         """Not opened yet."""
         self._fetch_offset = log_range.start_offset
         self._ahead: Ahead[broker.FetchPartitionResult] | None = None
@@ -112,7 +122,7 @@ class LogRangeReader:
         batches: list[ColumnBatch] = []
         room_bytes = self._options.max_partition_fetch_bytes
         while self._fetched and room_bytes > 0:
-            batch = self._fetched[0]
+            batch, outcome = self._fetched[0]
             try:
                 opened = self._within(batch)
             except SemelError:
@@ -123,7 +133,8 @@ class LogRangeReader:
             self._fetched.popleft()
             self.position = max(self.position, batch.base_offset + batch.record_count)
             if opened is not None:
-                batches.append(opened.records)
+                records = opened.records
+                batches.append(records if outcome is None else replace(records, outcome=outcome))
                 room_bytes -= opened.size_bytes
         if not self._fetched:
             self.position = max(self.position, self._fetch_offset)
@@ -146,7 +157,8 @@ class LogRangeReader:
         self._ahead = None
         if answer is None:
             answer = await self._fetch(deadline)
-        self._fetched.extend(answer.batches)
+        outcomes = map(BATCH_OUTCOMES.get, answer.batch_outcomes or repeat(0))
+        self._fetched.extend(zip(answer.batches, outcomes, strict=False))
         if answer.next_offset <= self._fetch_offset:
             self._check_not_past_the_end(deadline)
             return
@@ -195,6 +207,7 @@ class LogRangeReader:
             min_bytes=1,
             max_bytes=self._options.max_partition_fetch_bytes,
             max_wait_ms=self._options.fetch_max_wait_ms,
+            batch_outcomes=self._with_outcomes,
             partitions=questions,
         )
         response = await self._cluster.attempt_at(address, FETCH, request, deadline=deadline)

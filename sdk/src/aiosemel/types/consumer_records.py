@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import NamedTuple
 
+from aiosemel.types.batch_outcome import BatchOutcome
 from aiosemel.types.offsets import TopicPartition
 from semel_common.record_batches.headers import HeaderPairs
 
@@ -43,6 +44,9 @@ class ColumnBatch:
     producer_epoch: int = 0
     is_transactional: bool = False
     """Whether a transaction of this producer id and epoch wrote them."""
+    outcome: BatchOutcome | None = None
+    """What had become of them when the broker read them. Only ``SemelClient.read_range`` asks for
+    it, with ``with_outcomes``. None: nothing asked, or the broker's release does not tell."""
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -61,6 +65,7 @@ class ColumnBatch:
             producer_id=self.producer_id,
             producer_epoch=self.producer_epoch,
             is_transactional=self.is_transactional,
+            outcome=self.outcome,
         )
 
     def between(self, start_offset: int, end_offset: int) -> "ColumnBatch":
