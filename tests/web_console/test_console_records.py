@@ -10,9 +10,11 @@ from semel_console.insight.offset_views import Watermarks
 from semel_console.views.blocks import Grid, Missing
 from semel_console.views.record_views.message_view import (
     COMMITTED,
+    UNCOMMITTED,
     ScannedRecords,
     WantedRecords,
     messages_page,
+    record_row,
 )
 
 EARLIEST = ConsumerOptions(auto_offset_reset=OffsetReset.EARLIEST)
@@ -54,10 +56,45 @@ async def test_open_and_aborted_records_are_shown_as_such(stage: Stage) -> None:
     ]
     assert [line.rpartition("-")[2] for line in states] == [
         "no: abortedaborted, epoch 0",
-        "not yet: behind an open transactionopen, epoch 0",
+        "not yet: its transaction is openopen, epoch 0",
     ]
     assert "/transaction?transactional_id=aborted&epoch=0" in page.links
     assert "/transaction?transactional_id=open&epoch=0" in page.links
+
+
+async def test_records_behind_an_open_transaction_are_shown_as_such(stage: Stage) -> None:
+    await fill(stage)
+    await stage.client.producer().send_and_wait("orders", b"behind", partition=0)
+    aborted = await stage.open_transaction("aborted", "orders", value=b"given up")
+    await aborted.abort()
+    page = await stage.until(
+        "no: abortedaborted, epoch 2",
+        "/messages",
+        topic="orders",
+        partition=0,
+        isolation="read_uncommitted",
+    )
+    lines = page.text.splitlines()
+    (behind,) = (line for line in lines if "behind" in line and "open transaction" in line)
+    assert behind.endswith("not yet: behind an open transaction-")
+    assert any("first" in line and line.endswith("yes-") for line in lines)
+
+
+def test_a_broker_that_tells_no_outcome_is_said_to_tell_none() -> None:
+    states = [_state_of(3, isolation) for isolation in (COMMITTED, UNCOMMITTED)]
+    assert states == ["yes", "the broker's release does not tell"]
+    assert _state_of(4, UNCOMMITTED) == "not yet: behind an open transaction"
+
+
+def _state_of(offset: int, isolation: str) -> str:
+    """Return how a record is shown whose outcome is not known, if 4 is the last stable offset."""
+    wanted = WantedRecords(
+        at=TopicPartition("orders", 0), start=0, isolation=isolation, text="", one=False
+    )
+    record = ConsumerRecord("orders", 0, offset, 1, None, b"value")
+    scanned = ScannedRecords(records=[record], writers={}, scanned=1, next_offset=5)
+    marks = Watermarks(start=0, stable_end=4, end=5)
+    return record_row(record, wanted, scanned, marks, 100).cells[-2].text
 
 
 async def test_a_record_outside_of_transactions_names_none(stage: Stage) -> None:
@@ -77,7 +114,6 @@ def test_a_record_of_a_transaction_that_no_coordinator_tells_names_its_producer(
     missing = Missing(what="The transaction", why="its coordinator does not answer")
     scanned = ScannedRecords(
         records=[record],
-        committed=frozenset({3}),
         writers={3: ((1 << 63) - 1, 7)},
         transactions={((1 << 63) - 1, 7): missing},
         scanned=1,

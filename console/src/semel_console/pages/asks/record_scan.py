@@ -2,10 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
-from dataclasses import replace
 
 from aiosemel import (
+    BatchOutcome,
     ConsumerOptions,
     ConsumerRecord,
     IsolationLevel,
@@ -39,36 +38,27 @@ async def scan(
 ) -> ScannedRecords:
     """Read until a page is full, the log ends, or enough was read; never wait for a record."""
     sees_all = wanted.isolation != COMMITTED
-    end = marks.end if sees_all else marks.stable_end
     stop = wanted.start + 1 if wanted.one else wanted.start + SCAN_MAX_OFFSETS
-    read = await _read(client, topic, wanted, min(end, stop), sees_all=sees_all)
-    found = read.records
-    committed = frozenset(each.offset for each in found)
-    if sees_all and found:
-        committed = await _committed(client, topic, wanted.at, found, marks)
-    return replace(read, committed=committed)
-
-
-async def _read(
-    client: SemelClient,
-    topic: TopicDescription,
-    wanted: WantedRecords,
-    end: int,
-    *,
-    sees_all: bool,
-) -> ScannedRecords:
-    """Return the records that match, how many were read, and where the read has stopped."""
+    end = min(marks.end if sees_all else marks.stable_end, stop)
     isolation = IsolationLevel.READ_UNCOMMITTED if sees_all else IsolationLevel.READ_COMMITTED
     found: list[ConsumerRecord] = []
     writers: dict[int, Writer] = {}
+    outcomes: dict[int, BatchOutcome | None] = {}
     scanned = 0
 
     def until(position: int) -> ScannedRecords:
-        return ScannedRecords(records=found, writers=writers, scanned=scanned, next_offset=position)
+        return ScannedRecords(
+            records=found,
+            outcomes=outcomes,
+            writers=writers,
+            scanned=scanned,
+            next_offset=position,
+        )
 
     if wanted.start >= end:
         return until(wanted.start)
-    reader = client.read_range(_range(topic, wanted.at, wanted.start, end), _options(isolation))
+    log_range = _range(topic, wanted.at, wanted.start, end)
+    reader = client.read_range(log_range, _options(isolation), with_outcomes=sees_all)
     text = wanted.text.encode()
     stop_s = time.monotonic() + SCAN_MAX_S
     while batches := await reader.read():
@@ -78,6 +68,7 @@ async def _read(
                 if text and text not in (record.key or b"") and text not in (record.value or b""):
                     continue
                 found.append(record)
+                outcomes[record.offset] = batch.outcome
                 if batch.is_transactional:
                     writers[record.offset] = (batch.producer_id, batch.producer_epoch)
                 if len(found) == RECORDS_MAX:
@@ -85,26 +76,6 @@ async def _read(
         if time.monotonic() > stop_s:
             return until(reader.position)
     return until(end)
-
-
-async def _committed(
-    client: SemelClient,
-    topic: TopicDescription,
-    at: TopicPartition,
-    found: Sequence[ConsumerRecord],
-    marks: Watermarks,
-) -> frozenset[int]:
-    """Return which of some offsets a reader of committed records sees."""
-    first, end = found[0].offset, min(found[-1].offset + 1, marks.stable_end)
-    if first >= end:
-        return frozenset()
-    reader = client.read_range(
-        _range(topic, at, first, end), _options(IsolationLevel.READ_COMMITTED)
-    )
-    seen: set[int] = set()
-    while batches := await reader.read():
-        seen.update(offset for batch in batches for offset in batch.offsets)
-    return frozenset(each.offset for each in found if each.offset in seen)
 
 
 def _range(topic: TopicDescription, at: TopicPartition, start: int, end: int) -> LogRange:

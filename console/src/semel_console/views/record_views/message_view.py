@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from aiosemel import ConsumerRecord, TopicPartition, TransactionOutcomeDescription
+from aiosemel import BatchOutcome, ConsumerRecord, TopicPartition, TransactionOutcomeDescription
 from semel_console.insight.offset_views import Watermarks
 from semel_console.insight.texts import counted, time_text
 from semel_console.views import places
@@ -63,8 +63,8 @@ class ScannedRecords:
     """What a bounded read of the log found."""
 
     records: Sequence[ConsumerRecord]
-    committed: frozenset[int] = frozenset()
-    """The offsets, of those read, that readers of committed records see."""
+    outcomes: Mapping[int, BatchOutcome | None] = field(default_factory=dict)
+    """What has become of each record, by offset; None: the broker does not tell."""
     writers: Mapping[int, Writer]
     """The transactions of the records, by offset; records outside of transactions have none."""
     transactions: Mapping[Writer, TransactionOutcomeDescription | Missing] = field(
@@ -151,7 +151,7 @@ def record_row(
     size: int,
 ) -> Row:
     """Return a record, with ``size`` bytes of its key and of its value at most."""
-    state = _state(each.offset, scanned, marks)
+    state = _state(each.offset, wanted, scanned, marks)
     return Row(
         cells=(
             link(each.offset, _address(wanted, start=each.offset, one="1")),
@@ -178,12 +178,17 @@ def _transaction(writer: Writer | None, scanned: ScannedRecords) -> Cell:
     return link(f"{name}, epoch {epoch}", places.transaction(name, epoch))
 
 
-def _state(offset: int, scanned: ScannedRecords, marks: Watermarks) -> Cell:
-    if offset in scanned.committed:
-        return badge("yes", Tone.GOOD)
+def _state(offset: int, wanted: WantedRecords, scanned: ScannedRecords, marks: Watermarks) -> Cell:
+    outcome = scanned.outcomes.get(offset)
+    if outcome is BatchOutcome.ABORTED:
+        return badge("no: aborted", Tone.BAD)
+    if outcome is BatchOutcome.OPEN:
+        return badge("not yet: its transaction is open", Tone.WARN)
     if offset >= marks.stable_end:
         return badge("not yet: behind an open transaction", Tone.WARN)
-    return badge("no: aborted", Tone.BAD)
+    if outcome is None and wanted.isolation != COMMITTED:
+        return cell("the broker's release does not tell", Tone.MUTED)
+    return badge("yes", Tone.GOOD)
 
 
 def payload(data: bytes | None, size: int) -> Cell:
