@@ -9,6 +9,7 @@ import pytest
 from command_line import CommandLine
 
 from aiosemel import (
+    ConsumerGroupMetadata,
     ConsumerOptions,
     KnownOutcome,
     OffsetReset,
@@ -113,6 +114,42 @@ def test_a_timeline_has_all_steps_and_names_the_longest(semel: CommandLine, topi
     (written,) = document["writes"]
     assert (written["topic"], written["partition"]) == (topic, 1)
     assert (written["record_count"], written["first_offset"], written["marker_offset"]) == (1, 0, 1)
+
+
+def test_the_timeline_of_an_open_transaction_names_the_offsets_that_it_holds(
+    semel: CommandLine, topic: str
+) -> None:
+    held = {(topic, 1): 7, (topic, 0): 5}
+    asked = ("transactions", "timeline", topic, "0")
+
+    async def work(client: SemelClient) -> None:
+        async with writing(client, topic) as producer:
+            await producer.send_offsets(held, ConsumerGroupMetadata(group_id=topic))
+            await producer.prepare()  # Now the coordinator knows what it wrote to.
+
+    run(semel, work)
+    shown = semel(*asked).lines
+    assert "State\tPrepared" in shown
+    steps = [line.split("\t")[2] for line in shown if line.startswith("2")]
+    assert f"first write: {topic}-0, offset 0" in steps
+    assert "prepared" in steps
+    assert f"{topic}-0\t0\t-" in shown
+    assert f"group {topic}\t-\t{topic}-0: 5, {topic}-1: 7" in shown
+    (document,) = semel(*asked, "--format", "json").json
+    assert document["transaction"]["state"] == "Prepared"
+    assert [each["first_offset"] for each in document["first_writes"]] == [0]
+    offsets = [
+        {"topic": name, "partition": number, "offset": held[name, number]}
+        for name, number in sorted(held)
+    ]
+    assert document["offsets_to_commit"] == [{"group_id": topic, "offsets": offsets}]
+    whose = str(document["transaction"]["producer_id"])
+    assert semel(*asked, "--producer-id", whose, "--format", "json").json
+    other = semel(*asked, "--producer-id", str(int(whose) + 1), status=1)
+    assert "and it is not open" in other.err
+    semel("transactions", "complete", topic, "0", "--commit")
+    _until(semel, topic, 1)
+    assert "Outcome\tCOMMITTED" in semel(*asked).lines
 
 
 def test_an_operator_who_ends_a_transaction_stands_in_the_history(

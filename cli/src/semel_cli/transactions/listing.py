@@ -30,7 +30,7 @@ from semel_cli.transactions.views import (
     client_document,
     client_text,
     names,
-    participants_document,
+    transaction_document,
 )
 from semel_console.insight.texts import duration_text, time_text
 
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from aiosemel import (
         SemelClient,
         TransactionalIdDescription,
-        TransactionDescription,
         TransactionListing,
         TransactionState,
     )
@@ -238,23 +237,8 @@ def _document(described: "TransactionalIdDescription") -> Json:
         "producer_epoch": described.producer_epoch,
         "transaction_timeout_ms": described.transaction_timeout_ms,
         "client": client_document(described.client),
-        "transactions": [_transaction(transaction) for transaction in described.transactions],
+        "transactions": [transaction_document(each) for each in described.transactions],
         "joint": None if described.joint is None else joint_document(described.joint),
-    }
-
-
-def _transaction(each: "TransactionDescription") -> Json:
-    return {
-        "producer_id": each.producer_id or None,
-        "producer_epoch": each.producer_epoch,
-        "state": each.state,
-        "start_time_ms": each.start_time_ms,
-        "participants": participants_document(each.participants),
-        "missing_markers": participants_document(each.missing_markers),
-        "abort_reason": each.abort_reason,
-        "traceparent": each.traceparent or None,
-        "prepared_time_ms": each.prepared_time_ms,
-        "decided_time_ms": each.decided_time_ms,
     }
 
 

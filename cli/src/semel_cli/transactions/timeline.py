@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,27 +20,21 @@ from semel_cli.shared.output import (
     show,
 )
 from semel_cli.transactions.history import ended_document, operator_text, place_text
+from semel_cli.transactions.open_timeline import open_blocks, open_document, open_transactions
+from semel_cli.transactions.timeline_steps import Step, in_order, steps_document, steps_table
 from semel_cli.transactions.views import client_text
-from semel_console.insight.texts import duration_text, time_text
+from semel_console.insight.texts import duration_text
 
 if TYPE_CHECKING:
     from aiosemel import EndedTransaction, PartitionWrites, SemelClient, TopicPartition
     from aiosemel.errors import SemelError
+    from semel_cli.transactions.open_timeline import OpenTransaction
     from semel_console.insight.ended_writes import Writes
 
 EXAMPLES = examples(
     "semel transactions timeline orders-1 41",
     "semel transactions timeline orders-1 41 --format json",
 )
-
-
-class Step(NamedTuple):
-    """Something that has happened in a transaction."""
-
-    name: str
-    time_ms: int
-    phase: str
-    """What lies between the step before and this one; empty: nothing that takes time."""
 
 
 def timeline(
@@ -55,13 +49,16 @@ def timeline(
     output_format: FormatOption = Format.TEXT,
     bootstrap: BootstrapOption = None,
 ) -> None:
-    """Show when a transaction that has ended began, was decided, and reached each participant.
+    """Show when a transaction began, was decided, and reached each participant.
 
-    Coordinators keep it for a day, or for less if there are many; brokers look for its records in
-    the first 16 partitions. `describe` shows an open one.
+    Coordinators keep one that has ended for a day, or for less if there are many; brokers look for
+    its records in the first 16 partitions. Of one that is open: where it began to write, and which
+    offsets it is to commit, asked of its first 16 partitions and groups.
     """
 
-    async def work(client: "SemelClient") -> "list[tuple[EndedTransaction, Writes]]":
+    async def work(
+        client: "SemelClient",
+    ) -> "tuple[list[tuple[EndedTransaction, Writes]], list[OpenTransaction]]":
         from aiosemel import HistoryFilter
         from semel_console.insight.ended_writes import ended_writes
 
@@ -72,25 +69,27 @@ def timeline(
         )
         admin = client.admin()
         ended = (await admin.transaction_history(wanted)).transactions
-        return [(each, await ended_writes(admin, each)) for each in ended]
+        if not ended:
+            return [], await open_transactions(admin, transactional_id, producer_epoch, producer_id)
+        return [(each, await ended_writes(admin, each)) for each in ended], []
 
-    found = with_client(bootstrap, work)
-    if not found:
+    found, still_open = with_client(bootstrap, work)
+    if not found and not still_open:
         raise CommandError(
-            f"the history has no transaction of epoch {producer_epoch} of {transactional_id!r}:"
-            " `semel transactions outcome` says whether it is open, or how it ended"
+            f"the history has no transaction of epoch {producer_epoch} of {transactional_id!r},"
+            " and it is not open: `semel transactions outcome` says how it ended"
         )
     show(
         output_format,
-        [_document(*each) for each in found],
-        *(block for each in found for block in (_facts(*each), _steps(*each), _written(each[1]))),
+        [*(_document(*each) for each in found), *map(open_document, still_open)],
+        *(block for each in found for block in _blocks(*each)),
+        *(block for each in still_open for block in open_blocks(each)),
     )
 
 
 def steps_of(ended: "EndedTransaction", writes: "Writes") -> list[Step]:
     """Return the known steps in the order of their times."""
-    steps = [*_known_steps(ended), *_first_writes(ended, writes)]
-    return sorted(steps, key=lambda step: step.time_ms)
+    return in_order([*_known_steps(ended), *_first_writes(ended, writes)])
 
 
 def longest_of(steps: list[Step]) -> tuple[Step, int] | None:
@@ -125,6 +124,10 @@ def _first_writes(ended: "EndedTransaction", writes: "Writes") -> Iterator[Step]
         if isinstance(each, PartitionWrites) and (time_ms := first_write_ms(ended, each)):
             name = f"first write: {each.partition}, offset {each.first_offset}"
             yield Step(name, time_ms, "")
+
+
+def _blocks(ended: "EndedTransaction", writes: "Writes") -> tuple[Table | Facts, ...]:
+    return _facts(ended, writes), steps_table(steps_of(ended, writes)), _written(writes)
 
 
 def _facts(ended: "EndedTransaction", writes: "Writes") -> Facts:
@@ -167,29 +170,13 @@ def _written(writes: "Writes") -> Table:
     )
 
 
-def _steps(ended: "EndedTransaction", writes: "Writes") -> Table:
-    steps = steps_of(ended, writes)
-    return Table(
-        headings=("Time", "After", "Step"),
-        rows=[
-            (
-                time_text(step.time_ms),
-                duration_text(step.time_ms - steps[0].time_ms),
-                step.name,
-            )
-            for step in steps
-        ],
-        empty="No step has a known time.",
-    )
-
-
 def _document(ended: "EndedTransaction", writes: "Writes") -> Json:
     steps = steps_of(ended, writes)
     longest = longest_of(steps)
     return {
         "transaction": ended_document(ended),
         "writes": [_write_document(at, each) for at, each in writes.items()],
-        "steps": [{"name": step.name, "time_ms": step.time_ms} for step in steps],
+        "steps": steps_document(steps),
         "longest_step": None
         if longest is None
         else {"name": longest[0].phase or longest[0].name, "duration_ms": longest[1]},

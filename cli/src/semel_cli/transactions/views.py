@@ -7,7 +7,7 @@ from semel_cli.shared.output import Json
 from semel_console.insight.texts import duration_text
 
 if TYPE_CHECKING:
-    from aiosemel import Participants, TransactionClient
+    from aiosemel import Participants, TransactionClient, TransactionDescription
 
 
 def participants_document(participants: "Participants") -> Json:
@@ -54,4 +54,20 @@ def client_document(client: "TransactionClient | None") -> Json:
         "name": client.name,
         "address": client.address or None,
         "principal": client.principal or None,
+    }
+
+
+def transaction_document(each: "TransactionDescription") -> dict[str, Json]:
+    """Return a transaction that is not complete, for programs."""
+    return {
+        "producer_id": each.producer_id or None,
+        "producer_epoch": each.producer_epoch,
+        "state": each.state,
+        "start_time_ms": each.start_time_ms,
+        "participants": participants_document(each.participants),
+        "missing_markers": participants_document(each.missing_markers),
+        "abort_reason": each.abort_reason,
+        "traceparent": each.traceparent or None,
+        "prepared_time_ms": each.prepared_time_ms,
+        "decided_time_ms": each.decided_time_ms,
     }

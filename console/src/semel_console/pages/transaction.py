@@ -4,28 +4,19 @@ import asyncio
 
 from starlette.responses import Response
 
-from aiosemel import (
-    Admin,
-    HistoryFilter,
-    TopicPartition,
-    TransactionalIdDescription,
-    TransactionDescription,
-    TransactionHistory,
-    TransactionState,
-)
+from aiosemel import HistoryFilter, TransactionalIdDescription, TransactionHistory
 from aiosemel.errors import SemelError
 from semel_console.insight.ended_writes import ended_writes
+from semel_console.insight.open_writes import UNDECIDED, OpenWrites, open_writes
 from semel_console.mode import Mode
 from semel_console.pages.asks.marker_asks import owing
 from semel_console.views.blocks import Missing
 from semel_console.views.ended_view import Writes
-from semel_console.views.transaction_view import Asked, FirstWrite, transaction_page
+from semel_console.views.transaction_view import Asked, transaction_page
+from semel_console.views.unfinished_view import Told
 from semel_console.web.visit import Visit
 
-_PARTITIONS_MAX = 16
-"""The partitions of one transaction that are asked for its first write."""
 _ENDED_MAX = 20
-_UNDECIDED = (TransactionState.ONGOING, TransactionState.PREPARED)
 
 
 async def show(visit: Visit) -> Response:
@@ -50,8 +41,7 @@ async def show(visit: Visit) -> Response:
         )
     described, history = describing.result(), remembering.result()
     async with asyncio.TaskGroup() as tasks:
-        owed = tasks.create_task(owing(visit, described, epoch))
-        written = tasks.create_task(_first_writes(visit, described, epoch))
+        told = tasks.create_task(_told(visit, described, epoch))
         ended = tasks.create_task(_ended_writes(visit, history, epoch))
     asked = Asked(
         transactional_id=name,
@@ -59,8 +49,7 @@ async def show(visit: Visit) -> Response:
         epoch=epoch,
         outcome=deciding.result() if deciding else None,
         history=history,
-        owing=owed.result(),
-        writes=written.result(),
+        told=told.result(),
         ended_writes=ended.result(),
     )
     return visit.show(
@@ -73,17 +62,43 @@ async def show(visit: Visit) -> Response:
     )
 
 
-async def _first_writes(
+async def _told(
     visit: Visit, described: TransactionalIdDescription | Missing, epoch: int | None
-) -> list[FirstWrite | Missing]:
-    """Return where an open transaction began to write; brokers know that until it ends."""
+) -> Told:
+    """Return what participants know of a transaction until it ends."""
+    async with asyncio.TaskGroup() as tasks:
+        owed = tasks.create_task(owing(visit, described, epoch))
+        asked = tasks.create_task(_open_writes(visit, described, epoch))
+    written = asked.result()
+    if written is None:
+        return Told(owing=owed.result())
+    explain = visit.instances.explain
+    return Told(
+        owing=owed.result(),
+        writes=[
+            explain(f"The first write to {at}", each) if isinstance(each, SemelError) else each
+            for at, each in written.first_writes.items()
+            if each is not None
+        ],
+        offsets={
+            group_id: explain(f"What it commits for group {group_id}", each)
+            if isinstance(each, SemelError)
+            else each
+            for group_id, each in written.offsets.items()
+        },
+    )
+
+
+async def _open_writes(
+    visit: Visit, described: TransactionalIdDescription | Missing, epoch: int | None
+) -> OpenWrites | None:
+    """Return what the transaction of the page has written; None unless it is open."""
     if isinstance(described, Missing):
-        return []
+        return None
     for chosen in described.transactions:
-        if chosen.producer_epoch == epoch and chosen.state in _UNDECIDED:
-            producer_id = chosen.producer_id or described.producer_id
-            return await _ask_brokers(visit, chosen, producer_id)
-    return []
+        if chosen.producer_epoch == epoch and chosen.state in UNDECIDED:
+            return await open_writes(visit.admin, described, chosen)
+    return None
 
 
 async def _ended_writes(
@@ -99,34 +114,3 @@ async def _ended_writes(
         else each
         for at, each in found.items()
     }
-
-
-async def _ask_brokers(
-    visit: Visit, chosen: TransactionDescription, producer_id: int
-) -> list[FirstWrite | Missing]:
-    async with asyncio.TaskGroup() as group:
-        asked = [
-            group.create_task(
-                visit.ask(
-                    f"The first write to {at}",
-                    _first_write(visit.admin, at, producer_id, chosen.producer_epoch),
-                )
-            )
-            for at in chosen.participants.partitions[:_PARTITIONS_MAX]
-        ]
-    return [found for task in asked if (found := task.result()) is not None]
-
-
-async def _first_write(
-    admin: Admin, at: TopicPartition, producer_id: int, epoch: int
-) -> FirstWrite | None:
-    described = await admin.operators.describe_producers(at)
-    for producer in described.producers:
-        if producer.producer_id != producer_id:
-            continue
-        for opened in producer.open_transactions:
-            if opened.producer_epoch == epoch:
-                return FirstWrite(
-                    partition=at, first_offset=opened.first_offset, time_ms=opened.start_time_ms
-                )
-    return None

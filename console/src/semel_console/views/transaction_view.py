@@ -1,13 +1,12 @@
 """One transactional id, and one of its transactions. No I/O."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aiosemel import (
     AbortReason,
     JointDescription,
     KnownOutcome,
-    TopicPartition,
     TransactionalIdDescription,
     TransactionDescription,
     TransactionHistory,
@@ -18,7 +17,6 @@ from semel_console.insight.texts import duration_text, time_text
 from semel_console.views import places
 from semel_console.views.action_view import Action, offers
 from semel_console.views.blocks import (
-    NOTHING,
     Block,
     Cell,
     Facts,
@@ -31,13 +29,13 @@ from semel_console.views.blocks import (
     Row,
     Section,
     Tone,
-    badge,
     cell,
     link,
 )
-from semel_console.views.ended_view import Step, Writes, ended_sections, timeline
+from semel_console.views.ended_view import Writes, ended_sections
 from semel_console.views.history_view import history_grid
 from semel_console.views.states import age, transaction_state
+from semel_console.views.unfinished_view import Told, unfinished_sections
 
 _REASONS = {
     AbortReason.CLIENT: "its own producer aborted it",
@@ -45,15 +43,6 @@ _REASONS = {
     AbortReason.FENCED: "a new producer took over its transactional id",
     AbortReason.OPERATOR: "an operator aborted it",
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FirstWrite:
-    """Where an open transaction began to write in one partition."""
-
-    partition: TopicPartition
-    first_offset: int
-    time_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,12 +57,10 @@ class Asked:
     """None: no epoch is asked for."""
     history: TransactionHistory | Missing
     """That transaction, if it has ended; without an epoch, the last ones of the id."""
-    owing: Mapping[TopicPartition | str, str]
-    """The instances that owe markers of that transaction, by partition and group id."""
-    writes: Sequence[FirstWrite | Missing]
-    """Of the transaction that the page is about, while it is open."""
+    told: Told
+    """By participants of the transaction that the page is about, until it has ended."""
     ended_writes: Writes
-    """The same, once it has ended."""
+    """What that transaction wrote, once it has ended."""
 
 
 def transaction_page(asked: Asked, now_ms: int, jaeger: str, *, acts: bool) -> Page:
@@ -82,7 +69,7 @@ def transaction_page(asked: Asked, now_ms: int, jaeger: str, *, acts: bool) -> P
     sections = [
         *_outcome(asked),
         *(_actions(chosen, asked) if chosen and acts else ()),
-        *(_one(chosen, asked, now_ms, jaeger) if chosen else _ended(asked, jaeger)),
+        *(_unfinished(chosen, asked, now_ms, jaeger) if chosen else _ended(asked, jaeger)),
         *_all(asked, now_ms),
     ]
     name = asked.transactional_id
@@ -151,72 +138,12 @@ def outcome_notice(known: TransactionOutcomeDescription) -> Notice:
             return Notice(text=text)
 
 
-def _one(
+def _unfinished(
     chosen: TransactionDescription, asked: Asked, now_ms: int, jaeger: str
 ) -> Sequence[Section]:
-    described = asked.described
-    client = None if isinstance(described, Missing) else described.client
-    facts = [
-        ("State", transaction_state(chosen.state)),
-        ("Began", cell(time_text(chosen.start_time_ms or 0))),
-        ("Age", age(chosen.start_time_ms, now_ms)),
-        ("Prepared", cell(time_text(chosen.prepared_time_ms or 0))),
-        ("Decided", cell(time_text(chosen.decided_time_ms or 0))),
-        ("Written by", cell(None if client is None else client.principal or client.name)),
-        ("From", cell(None if client is None else client.address)),
-        ("Trace", _trace(chosen.traceparent, jaeger)),
-    ]
-    wrote = chosen.participants
-    missing = {*map(str, chosen.missing_markers.partitions), *chosen.missing_markers.group_ids}
-    rows = [
-        Row(
-            cells=(
-                link(str(at), places.partition(at)),
-                *_marker(chosen, str(at) in missing, now_ms),
-                cell(asked.owing.get(at)),
-            )
-        )
-        for at in wrote.partitions
-    ] + [
-        Row(
-            cells=(
-                link(f"group {each}", places.group(each)),
-                *_marker(chosen, each in missing, now_ms),
-                cell(asked.owing.get(each)),
-            )
-        )
-        for each in wrote.group_ids
-    ]
-    return (
-        Section(title="This transaction", blocks=(Facts(pairs=facts),)),
-        Section(
-            title="Timeline",
-            blocks=(
-                _timeline(chosen, asked, now_ms),
-                *(write for write in asked.writes if isinstance(write, Missing)),
-            ),
-        ),
-        Section(
-            title="What it wrote to",
-            blocks=(
-                Grid(
-                    headings=("Partition or group", "Marker", "Owed for", "Owed by"),
-                    rows=rows,
-                    empty="The coordinator knows of none yet: short transactions name them when"
-                    " they end.",
-                ),
-            ),
-        ),
-    )
-
-
-def _marker(chosen: TransactionDescription, is_missing: bool, now_ms: int) -> tuple[Cell, Cell]:
-    """Return the state of a participant's marker, and for how long it has been missing."""
-    if chosen.state in {TransactionState.ONGOING, TransactionState.PREPARED}:
-        return badge("not decided", Tone.PLAIN), NOTHING
-    if not is_missing:
-        return badge("written", Tone.GOOD), NOTHING
-    return badge("missing", Tone.BAD), age(chosen.decided_time_ms, now_ms)
+    client = None if isinstance(asked.described, Missing) else asked.described.client
+    trace = _trace(chosen.traceparent, jaeger)
+    return unfinished_sections(chosen, client, asked.told, trace, now_ms)
 
 
 def _actions(chosen: TransactionDescription, asked: Asked) -> Sequence[Section]:
@@ -241,33 +168,6 @@ def _ended(asked: Asked, jaeger: str) -> Sequence[Section]:
     for ended in asked.history.transactions:
         return ended_sections(ended, _trace(ended.traceparent, jaeger), asked.ended_writes)
     return ()
-
-
-def _timeline(chosen: TransactionDescription, asked: Asked, now_ms: int) -> Block:
-    began_ms = chosen.start_time_ms
-    steps: list[Step] = []
-    if began_ms:
-        steps.append(Step(at_ms=began_ms, what=cell("registered with its coordinator")))
-    steps += [
-        Step(
-            at_ms=write.time_ms,
-            what=link(
-                f"first write to {write.partition}, offset {write.first_offset}",
-                places.messages(
-                    write.partition, start=write.first_offset, isolation="read_uncommitted"
-                ),
-            ),
-        )
-        for write in asked.writes
-        if not isinstance(write, Missing)
-    ]
-    if chosen.prepared_time_ms:
-        what = cell("prepared: the outside system decides")
-        steps.append(Step(at_ms=chosen.prepared_time_ms, what=what))
-    if chosen.decided_time_ms:
-        steps.append(Step(at_ms=chosen.decided_time_ms, what=cell("decided")))
-    steps.append(Step(at_ms=now_ms, what=cell("now")))
-    return timeline(sorted(steps, key=lambda step: step.at_ms))
 
 
 def _trace(traceparent: str, jaeger: str) -> Cell:
