@@ -1,12 +1,15 @@
 """The measurements, if there is nothing to measure, say so and give no figure."""
 
 import sys
+from pathlib import Path
 
 import pytest
 from bench import console, deletion
 from bench.__main__ import main
 from bench.clients.arrivals import arrivals
 from bench.database import _WARM_UP, Laps
+from bench.growth.curve import all_series, values
+from bench.growth.curves import history
 
 
 async def test_a_deletion_that_does_not_end_gives_no_figure(
@@ -60,3 +63,25 @@ async def test_the_console_is_measured_page_by_page() -> None:
     assert [each for each in names if each.startswith("/")] == list(console.PAGES)
     assert all(each.value > 0 for each in figures)
     assert all(each.value <= 64 for each in figures if each.unit == "KiB")
+
+
+@pytest.mark.timeout(120)
+async def test_the_history_of_ended_transactions_is_measured_at_each_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.growth.curves.history.structlog.configure", lambda **_: None)
+    sizes = (1_000, 2_000)
+    points = [point async for point in history.history(sizes, tmp_path)]
+    assert [point.size for point in points] == list(sizes)
+    assert [series.operation for series in all_series(points)] == [
+        "start",
+        "the last 1,000",
+        "a search without a find",
+        "memory",
+        "an entry",
+    ]
+    by_operation = {series.operation: dict(values(points, series)) for series in all_series(points)}
+    assert all(number > 0 for each in by_operation.values() for number in each.values())
+    memory = by_operation["memory"]
+    assert 1.2 < memory[2_000] / memory[1_000] < 3
+    assert all(50 < number < 1_000 for number in by_operation["an entry"].values())

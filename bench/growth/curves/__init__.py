@@ -4,6 +4,7 @@ from bench.growth.curve import Curve
 from bench.growth.curves.aborted import ABORTED
 from bench.growth.curves.brokers import BROKERS
 from bench.growth.curves.groups import GROUPS
+from bench.growth.curves.history import HISTORY
 from bench.growth.curves.journal import JOURNAL
 from bench.growth.curves.log_size import LOG_SIZE
 from bench.growth.curves.open_transactions import OPEN_TRANSACTIONS
@@ -25,5 +26,6 @@ CURVES: dict[str, Curve] = {
         PARTICIPANTS,
         JOURNAL,
         GROUPS,
+        HISTORY,
     )
 }

@@ -4,32 +4,21 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
 from pathlib import Path
-from random import Random
 
 import structlog
 
+from bench.growth.coordinator import call, coordinator
 from bench.growth.curve import Curve, Point, Reading
 from bench.growth.probe import CPU_US
 from semel.common.v1 import participants_pb2 as participants
 from semel.coordinator.v1 import transactions_pb2 as wire
 from semel_common.wire import methods
-from semel_common.wire.grpc_connection import GrpcConnector
-from semel_common.wire.methods import Method, Req, Res
 from semel_coordinator.app import CoordinatorApp
-from semel_coordinator.config import CoordinatorSettings
-from semel_runtime.app import Environment
-from semel_runtime.authentication.principal import Origin
-from semel_runtime.clock import SystemClock
-from semel_runtime.cluster.metadata_image import Listener
-from semel_runtime.journal.engine_choice import open_journal
-from semel_runtime.server.calls import Call
 
 RECORDS_OF_ID = 10
 """Its own, and those of empty transactions."""
 AT_ONCE = 2_000
-_LISTENER = Listener(name="default", host="127.0.0.1", port=1)
 
 
 async def journal(sizes: Sequence[float], folder: Path) -> AsyncIterator[Point]:
@@ -38,10 +27,10 @@ async def journal(sizes: Sequence[float], folder: Path) -> AsyncIterator[Point]:
     for size in sizes:
         its_folder = folder / f"{size:g}"
         its_folder.mkdir()
-        async with _coordinator(its_folder) as app:
+        async with coordinator(its_folder) as app:
             await _fill(app, int(size) // RECORDS_OF_ID)
         started, cpu_s = time.perf_counter(), time.process_time()
-        async with _coordinator(its_folder):
+        async with coordinator(its_folder):
             took_ms = (time.perf_counter() - started) * 1_000
             used_us = (time.process_time() - cpu_s) * 1e6
         yield Point(
@@ -51,25 +40,6 @@ async def journal(sizes: Sequence[float], folder: Path) -> AsyncIterator[Point]:
                 Reading(operation="restart", of="time", unit="ms", value=took_ms),
             ),
         )
-
-
-@asynccontextmanager
-async def _coordinator(folder: Path) -> AsyncIterator[CoordinatorApp]:
-    connector = GrpcConnector()
-    async with await open_journal(folder, service="semel-coordinator-0") as journal:
-        environment = Environment(
-            journal=journal,
-            connector=connector,
-            clock=SystemClock(),
-            random=Random(),
-            listeners=(_LISTENER,),
-        )
-        settings = CoordinatorSettings(data_dir=folder)
-        async with CoordinatorApp(settings, environment) as app, asyncio.TaskGroup() as group:
-            running = group.create_task(app.run())
-            yield app
-            running.cancel()
-    await connector.close()
 
 
 async def _fill(app: CoordinatorApp, ids: int) -> None:
@@ -84,7 +54,7 @@ async def _fill(app: CoordinatorApp, ids: int) -> None:
             init_number=1,
             transaction_timeout_ms=60_000,
         )
-        response = await _call(app, methods.INIT_PRODUCER_ID, request)
+        response = await call(app, methods.INIT_PRODUCER_ID, request)
         producers[number] = response.producer_id
 
     async def end(number: int, epoch: int) -> None:
@@ -94,7 +64,7 @@ async def _fill(app: CoordinatorApp, ids: int) -> None:
             producer_epoch=epoch,
             result=participants.TRANSACTION_RESULT_COMMIT,
         )
-        await _call(app, methods.END_TXN, request)
+        await call(app, methods.END_TXN, request)
 
     for some in _slices(range(ids)):
         await asyncio.gather(*(begin(number) for number in some))
@@ -105,14 +75,6 @@ async def _fill(app: CoordinatorApp, ids: int) -> None:
 
 def _slices(numbers: range) -> Iterable[range]:
     return (numbers[start : start + AT_ONCE] for start in range(0, len(numbers), AT_ONCE))
-
-
-async def _call(app: CoordinatorApp, method: Method[Req, Res], request: Req) -> Res:
-    endpoint = app.handlers.find(method.path)
-    assert endpoint is not None
-    response = await endpoint.handler(request, Call(origin=Origin(listener=_LISTENER.name)))
-    assert isinstance(response, method.response)
-    return response
 
 
 JOURNAL = Curve(
