@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Literal, Protocol, TypeVar
 
+from aiosemel._answers.batch_outcomes import BATCH_OUTCOMES
 from aiosemel._answers.fields import (
     INT64_MAX,
     Unfit,
@@ -17,7 +18,6 @@ from aiosemel._answers.fields import (
     within,
 )
 from aiosemel._answers.registry import Checks
-from aiosemel.types.batch_outcome import BATCH_OUTCOMES
 from semel.broker.v1 import broker_pb2 as broker
 from semel.broker.v1 import producers_pb2 as producers
 from semel.common.v1 import participants_pb2 as participants

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import repeat
 
+from aiosemel._answers.batch_outcomes import BATCH_OUTCOMES
 from aiosemel._cluster.leaders import Leaders
 from aiosemel._cluster.retry import Deadline
 from aiosemel._consumer.fetched_batch import open_batch
@@ -28,7 +29,7 @@ from aiosemel.errors import (
     SemelError,
 )
 from aiosemel.options.consumer_options import ConsumerOptions
-from aiosemel.types.batch_outcome import BATCH_OUTCOMES, BatchOutcome
+from aiosemel.types.batch_outcome import BatchOutcome
 from aiosemel.types.consumer_records import ColumnBatch
 from aiosemel.types.isolation import ISOLATION
 from aiosemel.types.offsets import TopicPartition
