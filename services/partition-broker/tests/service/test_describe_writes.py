@@ -6,11 +6,13 @@ from broker_service import ABORT, COMMIT, Broker, batch, code, plain, serving
 from compacted_topic import coordinators, keyed
 
 from semel.broker.v1 import producers_pb2 as wire
+from semel.broker.v1.broker_pb2 import DeleteRecordsPartition, DeleteRecordsRequest
 from semel.common.v1.participants_pb2 import TransactionResult
 from semel_broker.rpc import describe_writes
+from semel_broker.storage.log_reader import LogReader
 from semel_common.error_codes import ErrorCode
 from semel_common.errors import InvalidRequestError
-from semel_common.wire.methods import DESCRIBE_WRITES
+from semel_common.wire.methods import DELETE_RECORDS, DESCRIBE_WRITES
 from semel_runtime.journal.journal_errors import JournalError
 from semel_runtime.testing.volume import MemoryVolume
 
@@ -50,14 +52,14 @@ async def test_an_ended_transaction_is_found_up_to_its_marker(
     await broker.produce(plain(b"before"))
     await broker.produce(batch(b"a", b"b", timestamps_ms=[2_000, 3_000]))
     await broker.produce(batch(b"of another", producer_id=OTHER))
-    await broker.produce(batch(b"c", sequence=2))
+    await broker.produce(batch(b"c", b"d", sequence=2))
     await broker.end(outcome)
     await broker.produce(batch(b"of the next one", epoch=1))
     found = await writes(broker)
-    assert shown(found) == (1, 4, 3, 5)
+    assert shown(found) == (1, 5, 4, 6)
     assert found.first_timestamp_ms == 3_000
-    assert (found.next_offset, found.end_offset) == (6, 7)
-    assert shown(await writes(broker, epoch=1)) == (6, 6, 1, -1)
+    assert (found.next_offset, found.end_offset) == (7, 8)
+    assert shown(await writes(broker, epoch=1)) == (7, 7, 1, -1)
     assert shown(await writes(broker, producer_id=OTHER)) == (3, 3, 1, -1)
 
 
@@ -108,6 +110,29 @@ async def test_records_that_compaction_has_removed_count_as_written(volume: Memo
         await broker.produce(keyed((b"k", b"2")))
         await broker.compact()
         assert shown(await writes(broker)) == NOTHING
+
+
+async def test_a_look_goes_to_the_end_where_compaction_has_left_nothing(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await broker.produce(batch(b"a"))
+
+    async def find_none(*_: object, **__: object) -> tuple[()]:
+        return ()
+
+    monkeypatch.setattr(LogReader, "read_headers", find_none)
+    found = await writes(broker)
+    assert (shown(found), found.next_offset, found.end_offset) == (NOTHING, 1, 1)
+
+
+async def test_a_look_begins_no_earlier_than_the_log(broker: Broker) -> None:
+    await broker.produce(batch(b"a"))
+    await broker.end(COMMIT)
+    await broker.produce(batch(b"b", epoch=1))
+    cut = DeleteRecordsPartition(topic="orders", partition=0, before_offset=2)
+    await broker.call(DELETE_RECORDS, DeleteRecordsRequest(partitions=[cut]))
+    assert shown(await writes(broker)) == NOTHING
+    assert shown(await writes(broker, epoch=1)) == (2, 2, 1, -1)
 
 
 async def test_an_unknown_partition_is_refused_alone(broker: Broker) -> None:
