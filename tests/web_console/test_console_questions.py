@@ -137,7 +137,7 @@ async def test_06_which_transaction_wrote_this_record_and_can_readers_see_it(sta
         await person.search("sightings")
         await person.click("0")
         await person.click("show all of the newest")
-        await person.sees("not yet: behind an open transaction")
+        await person.sees("not yet: its transaction is open")
         await person.click("watcher, epoch 0")
         await person.sees("It is open: it may still commit or abort.")
         assert "User:ANONYMOUS" in await person.text()
