@@ -176,7 +176,7 @@ class Operators(AdminPart):
             check_number("producer_id", producer_id),
             check_number("producer_epoch", producer_epoch),
         )
-        wanted = {TopicPartition.named(each) for each in partitions}
+        wanted = dict.fromkeys(map(TopicPartition.named, partitions))
         return await writes.find(
             wanted, check_number("from_time_ms", from_time_ms), self._deadline()
         )
