@@ -13,6 +13,7 @@ from functools import partial
 from typing import NamedTuple
 
 from semel_local.layout import HOST
+from semel_runtime.testing.stop_listening import stop_listening
 
 CHUNK_BYTES = 64 << 10
 _RESET = struct.pack("ii", 1, 0)
@@ -111,9 +112,8 @@ class Link:
 
     async def stop_listening(self) -> None:
         """Refuse new connections from now on."""
-        for server in self._servers:
-            server.close()
-        self._servers.clear()
+        servers, self._servers = self._servers, []
+        await stop_listening(*servers)
 
     def _accept(
         self, target: int, near_in: asyncio.StreamReader, near: asyncio.StreamWriter

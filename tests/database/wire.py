@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from enum import StrEnum
 
+from semel_runtime.testing.stop_listening import stop_listening
+
 _CHUNK_BYTES = 64 << 10
 
 
@@ -38,7 +40,7 @@ class Wire:
         try:
             yield
         finally:
-            server.close()
+            await stop_listening(server)
 
     async def _serve(self, near_in: asyncio.StreamReader, near_out: asyncio.StreamWriter) -> None:
         far_in, far_out = await asyncio.open_connection("127.0.0.1", self._server_port)

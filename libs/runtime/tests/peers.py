@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
+from semel_runtime.testing.stop_listening import stop_listening
+
 Peer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
@@ -75,7 +77,7 @@ async def listening(peer: Peer) -> AsyncIterator[str]:
             yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
         finally:
             closed = True
-            server.close()
+            await stop_listening(server)
             for task, writer in serving.items():
                 task.cancel()
                 writer.transport.abort()  # A task that has not begun closes nothing.

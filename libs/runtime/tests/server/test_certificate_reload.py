@@ -29,6 +29,7 @@ from semel_runtime.authentication.listener_gate import ListenerSecurity
 from semel_runtime.authentication.listener_tls import ServerTls, TlsFiles
 from semel_runtime.authentication.token_check import TokenVerifier
 from semel_runtime.server.calls import Call
+from semel_runtime.testing.stop_listening import stop_listening
 
 
 async def echo(request: Request, _: Call) -> Response:
@@ -218,8 +219,7 @@ class KeyServer:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._server.close()
-        await self._server.wait_closed()
+        await stop_listening(self._server)
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")

@@ -24,6 +24,7 @@ from semel_common.wire.methods import LIST_GROUPS
 from semel_runtime.authentication.listener_gate import ListenerSecurity
 from semel_runtime.authentication.listener_tls import TlsFiles
 from semel_runtime.server.calls import Call
+from semel_runtime.testing.stop_listening import stop_listening
 
 
 async def echo(request: Request, _: Call) -> Response:
@@ -151,5 +152,4 @@ async def test_server_that_says_nothing_is_probed_no_longer_than_the_call_may_ta
     assert await probe.trouble(contexts.probing, "127.0.0.1", timeout_ms=50) is None
     await probe.close()
     await left.wait()
-    server.close()
-    await server.wait_closed()
+    await stop_listening(server)
