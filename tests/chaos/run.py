@@ -84,7 +84,7 @@ async def run(
         database = None
         if engine == "postgres":
             database = await stack.enter_async_context(open_database())
-        stage = Stage(folder, Random(random.getrandbits(64)), database=database)
+        stage = Stage(folder, database=database)
         await stack.enter_async_context(stage)
         own = Random(random.getrandbits(64))
         async with (

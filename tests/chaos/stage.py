@@ -6,12 +6,12 @@ So a caller goes through the link of its role, by the addresses that the cluster
 
 import asyncio
 import contextlib
+import random
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, product
 from pathlib import Path
-from random import Random
 from signal import Signals
 from typing import Self
 
@@ -77,7 +77,6 @@ class Stage:
     def __init__(
         self,
         folder: Path,
-        random: Random,
         *,
         secured: Secured | None = None,
         database: Database | None = None,
@@ -101,7 +100,7 @@ class Stage:
         self.troubled: dict[str, float] = {}
         """Until when a service's disk, or its database, was in trouble; in the loop's time."""
         self.names = tuple(str(name) for name in NAMES)
-        self._ports = _free_ports(random)
+        self._ports = _free_ports()
         self._real_ports: dict[tuple[str, str], Ports] = {}
         self._busy: set[str] = set()
         self._open = False
@@ -281,8 +280,8 @@ def _listeners(port_of: Callable[[str], int]) -> str:
     return ",".join(f"{source}://{HOST}:{port_of(source)}" for source in SOURCES)
 
 
-def _free_ports(random: Random) -> Iterator[int]:
-    """Yield free ports, from somewhere on, round and round."""
+def _free_ports() -> Iterator[int]:
+    """Yield free ports, round and round, from a place that no other stage has at the same time."""
     start = random.randrange(FIRST_PORT, LAST_PORT)
     while True:
         ports = chain(range(start, LAST_PORT), range(FIRST_PORT, start))

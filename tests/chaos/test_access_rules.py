@@ -1,7 +1,6 @@
 """Access rules on real processes, with certificates and tokens: each caller's permissions."""
 
 from pathlib import Path
-from random import Random
 
 import pytest
 
@@ -36,7 +35,7 @@ MAY_WRITE = [
 async def test_only_services_may_send_the_calls_between_services(tmp_path: Path) -> None:
     """Without any access rules, too: only the cluster's certificate is asked for."""
     secured = Secured(tmp_path / "secrets")
-    async with Stage(tmp_path, Random(2), secured=secured) as stage:
+    async with Stage(tmp_path, secured=secured) as stage:
         connector = GrpcConnector(security=secured.user("app"))
         coordinator = connector.connect(stage.bootstrap)
         with pytest.raises(ClusterAuthorizationFailedError, match="RegisterInstance"):
@@ -51,7 +50,7 @@ async def test_only_services_may_send_the_calls_between_services(tmp_path: Path)
 
 async def test_a_user_with_a_rule_writes_and_others_do_not(tmp_path: Path) -> None:
     secured = Secured(tmp_path / "secrets", RULES)
-    async with Stage(tmp_path, Random(1), secured=secured) as stage:
+    async with Stage(tmp_path, secured=secured) as stage:
 
         def client(user: str) -> SemelClient:
             return SemelClient(stage.bootstrap, security=secured.user(user))

@@ -33,7 +33,7 @@ async def test_a_short_run_finds_nothing(tmp_path: Path) -> None:
 
 async def test_a_short_run_on_postgres_finds_nothing(tmp_path: Path) -> None:
     """C-022, C-023."""
-    report = await short_run(tmp_path, seed=53, window_s=10.0, engine="postgres")
+    report = await short_run(tmp_path, seed=54, window_s=10.0, engine="postgres")
     assert report.kills["primary"] >= 1
     assert report.committed >= 20
 

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from random import Random
 from typing import TypeVar
 
 import pytest
@@ -147,7 +146,7 @@ async def read(client: SemelClient, topic: str, count: int) -> list[bytes]:
 
 @pytest_asyncio.fixture
 async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
-    async with Stage(tmp_path, Random(0)) as stage:
+    async with Stage(tmp_path) as stage:
         yield stage
         assert not stage.problems
 
@@ -165,7 +164,7 @@ async def test_an_application_survives_a_rolling_restart_at_new_addresses(stage:
 async def test_tls_and_tokens_are_no_reason_to_fail_in_a_rolling_restart(tmp_path: Path) -> None:
     """Tokens expire every few seconds and certificates are exchanged, all the while."""
     secured = Secured(tmp_path / "secrets")
-    async with Stage(tmp_path, Random(0), secured=secured) as stage:
+    async with Stage(tmp_path, secured=secured) as stage:
         async with under_load(stage, secured.client) as load:
             for number, name in enumerate(stage.names, start=1):
                 before = len(load.committed)
