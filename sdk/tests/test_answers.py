@@ -6,6 +6,7 @@ from google.protobuf.message import Message
 from aiosemel._answers.connector import check_answer
 from aiosemel.errors import InvalidResponseError
 from semel.broker.v1 import broker_pb2 as broker
+from semel.broker.v1 import producers_pb2 as producers
 from semel.common.v1 import participants_pb2 as participants
 from semel.common.v1.records_pb2 import RecordBatch
 from semel.coordinator.v1 import acls_pb2 as acls
@@ -77,6 +78,9 @@ LIST = broker.ListOffsetsRequest(
 COUNT = broker.CountRecordsRequest(
     partitions=[broker.CountRecordsPartition(topic_id="id", from_offset=5)]
 )
+WRITES = producers.DescribeWritesRequest(
+    partitions=[producers.DescribeWritesPartition(topic_id="id", from_offset=5)]
+)
 HEARTBEAT = group.ConsumerGroupHeartbeatRequest(member_id="m", member_epoch=7)
 
 
@@ -93,6 +97,12 @@ def assigned(*partitions: int, topic_id: str = "id") -> group.Assignment:
 def counted(**fields: int) -> broker.CountRecordsResponse:
     result = broker.CountRecordsPartitionResult(topic_id="id", **fields)  # type: ignore[arg-type]  # numbers
     return broker.CountRecordsResponse(partitions=[result])
+
+
+def written(**fields: int) -> producers.DescribeWritesResponse:
+    known = {"first_offset": -1, "last_offset": -1, "first_timestamp_ms": -1, "marker_offset": -1}
+    result = producers.PartitionWrites(topic_id="id", **(known | fields))  # type: ignore[arg-type]  # numbers
+    return producers.DescribeWritesResponse(partitions=[result])
 
 
 def listed(offset: int, **fields: object) -> broker.ListOffsetsResponse:
@@ -169,6 +179,20 @@ WRONG: list[tuple[Method[Message, Message], Message, Message, str]] = [
         COUNT,
         counted(next_offset=7, end_offset=9, record_count=3),
         "record_count 3, which is not within 0 to 2",
+    ),
+    (methods.DESCRIBE_WRITES, WRITES, written(next_offset=5, end_offset=9), "makes no progress"),
+    (methods.DESCRIBE_WRITES, WRITES, written(next_offset=4, end_offset=9), "next_offset 4"),
+    (
+        methods.DESCRIBE_WRITES,
+        WRITES,
+        written(next_offset=7, end_offset=9, marker_offset=7),
+        "marker_offset 7, which is not within -1 to 6",
+    ),
+    (
+        methods.DESCRIBE_WRITES,
+        WRITES,
+        written(next_offset=7, end_offset=9, first_offset=6, last_offset=5),
+        "last_offset 5, which is not within 6 to 6",
     ),
     (methods.FETCH_OFFSETS, OFFSETS, offsets(("t", 0, 3)), "number of offsets 1"),
     (methods.FETCH_OFFSETS, OFFSETS, offsets(("t", 1, 3), ("t", 0, 3)), "offsets.partition 1"),

@@ -184,12 +184,19 @@ def _count_records(
 
 
 def _counted(from_offset: int, result: broker.CountRecordsPartitionResult) -> None:
-    next_offset, end_offset = result.next_offset, result.end_offset
-    at_least("partitions.end_offset", end_offset)
+    next_offset = result.next_offset
+    at_least("partitions.end_offset", result.end_offset)
     at_least("partitions.next_offset", next_offset, from_offset)
     within("partitions.record_count", result.record_count, 0, next_offset - from_offset)
-    if next_offset == from_offset and next_offset < end_offset:
-        raise Unfit("partitions.next_offset", next_offset, "makes no progress")
+    _progresses(from_offset, result)
+
+
+def _progresses(
+    from_offset: int, result: broker.CountRecordsPartitionResult | producers.PartitionWrites
+) -> None:
+    """Check that a search which has not come to the end of the log has come further."""
+    if result.next_offset == from_offset and result.next_offset < result.end_offset:
+        raise Unfit("partitions.next_offset", result.next_offset, "makes no progress")
 
 
 @CHECKS.of(methods.DESCRIBE_PRODUCERS)
@@ -216,15 +223,14 @@ def _describe_writes(
 
 
 def _written(from_offset: int, result: producers.PartitionWrites) -> None:
-    next_offset, end_offset = result.next_offset, result.end_offset
+    next_offset = result.next_offset
     at_least("partitions.next_offset", next_offset, from_offset)
     at_least("partitions.first_offset", result.first_offset, -1)
     within("partitions.last_offset", result.last_offset, result.first_offset, next_offset - 1)
     within("partitions.record_count", result.record_count, 0, next_offset - from_offset)
     within("partitions.marker_offset", result.marker_offset, -1, next_offset - 1)
     at_least("partitions.first_timestamp_ms", result.first_timestamp_ms, -1)
-    if result.marker_offset < 0 and next_offset == from_offset and next_offset < end_offset:
-        raise Unfit("partitions.next_offset", next_offset, "makes no progress")
+    _progresses(from_offset, result)
 
 
 def _producer(producer: producers.ProducerDescription) -> None:
