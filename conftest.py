@@ -12,7 +12,12 @@ import pytest
 from file_scheduling import FileScheduling
 from hypothesis import HealthCheck, settings
 from open_connections import watch_open_connections
-from surroundings import leave_out_earlier_loops, use_own_environment, use_own_signals
+from surroundings import (
+    leave_out_earlier_loops,
+    use_own_environment,
+    use_own_ports,
+    use_own_signals,
+)
 from xdist.remote import Producer
 
 # As the Makefile does. gRPC reads it at its import, which a folder's conftest.py may bring before
@@ -51,6 +56,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(home.cleanup)
     use_own_environment(os.environ, Path(home.name))
     use_own_signals()
+    use_own_ports(
+        os.environ.get("PYTEST_XDIST_WORKER", ""),
+        int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")),
+    )
     watch_open_connections()
     logging.getLogger("asyncio").addFilter(leave_out_earlier_loops)
 

@@ -11,6 +11,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from types import FrameType
 
+from semel_local import ports
+
 _FORGOTTEN = (
     "*_PROXY", "PYTHON*", "SEMEL_*", "OTEL_*", "GRPC_*", "PG*", "XDG_*", "LC_*", "LANGUAGE", "TZ",
     "COLUMNS", "LINES", "TERM", "NO_COLOR", "FORCE_COLOR", "CLICOLOR*", "SSLKEYLOGFILE",
@@ -41,6 +43,17 @@ def use_own_environment(environment: MutableMapping[str, str], home: Path) -> No
     environment.setdefault("UV_CACHE_DIR", f"{caches}/uv")  # Builds need no network with this.
     # The Makefile says why.
     environment.update(HOME=str(home), LANG="C.UTF-8", GRPC_ENABLE_FORK_SUPPORT="0")
+
+
+def use_own_ports(worker: str, workers: int) -> None:
+    """Let clusters of this process take ports that clusters of other workers do not take.
+
+    ``worker`` is xdist's name of this process, such as gw0. A process that xdist did not start has
+    no name, and takes any port.
+    """
+    if worker:
+        number, part = int(worker.removeprefix("gw")), len(ports.choice) // workers
+        ports.choice = ports.choice[number * part : (number + 1) * part]
 
 
 def use_own_signals() -> None:

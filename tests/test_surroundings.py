@@ -10,7 +10,9 @@ from pathlib import Path
 
 import grpc
 import pytest
-from surroundings import use_own_environment
+from surroundings import use_own_environment, use_own_ports
+
+from semel_local import ports
 
 POISON = {
     "http_proxy": "http://127.0.0.1:1", "GRPC_PROXY": "http://127.0.0.1:1", "no_proxy": "",
@@ -49,6 +51,18 @@ def test_this_run_has_an_empty_home_that_no_other_user_may_read() -> None:
     assert home.stat().st_mode & 0o077 == 0
     assert home.name.startswith("semel-tests-home-")
     assert not POISON.keys() & os.environ.keys()
+
+
+def test_workers_side_by_side_choose_among_different_ports(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    chosen: list[range] = []
+    for worker in ("gw0", "gw1", "gw2"):
+        monkeypatch.setattr(ports, "choice", range(20_000, 32_768))
+        use_own_ports(worker, 3)
+        chosen.append(ports.choice)
+    assert chosen == [range(20_000, 24_256), range(24_256, 28_512), range(28_512, 32_768)]
+    assert all(ports.port_range().start in ports.choice for _ in range(100))
 
 
 def test_processes_of_tests_do_not_ignore_what_their_caller_ignores() -> None:

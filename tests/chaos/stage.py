@@ -19,7 +19,7 @@ from chaos.database import Database
 from chaos.disk import Disk, compile_library
 from chaos.proxy import Link, Ports
 from chaos.secured import Secured
-from semel_local import ProcessCluster
+from semel_local import ProcessCluster, ports
 from semel_local.errors import ServiceFailedError
 from semel_local.layout import (
     CONTROLLER,
@@ -30,7 +30,6 @@ from semel_local.layout import (
     Settings,
     write_layout,
 )
-from semel_local.ports import free_port
 from semel_local.process import Ended
 from semel_local.processes import StartOptions
 
@@ -43,7 +42,6 @@ CLIENTS = "default"
 SOURCES = (CLIENTS, *(role.value for role in Role))
 RESTART_S = 0.3
 """When a service that has ended by itself is started again."""
-FIRST_PORT, LAST_PORT = 20_000, 32_700
 _LOST_DISK_S = 5.0
 _LOST_DATABASE_S = 30.0
 """A service that had nothing to write meanwhile finds its connection lost at its next write."""
@@ -282,13 +280,13 @@ def _listeners(port_of: Callable[[str], int]) -> str:
 
 def _free_ports() -> Iterator[int]:
     """Yield free ports, round and round, from a place that no other stage has at the same time."""
-    start = random.randrange(FIRST_PORT, LAST_PORT)
+    all_ports = ports.choice
+    start = random.randrange(len(all_ports))
     while True:
-        ports = chain(range(start, LAST_PORT), range(FIRST_PORT, start))
         with contextlib.suppress(StopIteration):
-            yield from _each_free(ports)
+            yield from _each_free(chain(all_ports[start:], all_ports[:start]))
 
 
-def _each_free(ports: Iterator[int]) -> Iterator[int]:
-    for port in ports:
-        yield free_port(chain([port], ports))
+def _each_free(candidates: Iterator[int]) -> Iterator[int]:
+    for port in candidates:
+        yield ports.free_port(chain([port], candidates))

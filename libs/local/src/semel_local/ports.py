@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from semel_local.errors import NoPortFreeError
 
 HOST = "127.0.0.1"
-_FIRST, _LAST = 20_000, 32_767
+choice = range(20_000, 32_768)
+"""The ports to choose from. Processes that start clusters side by side may each set a part."""
 
 
 def is_free(port: int) -> bool:
@@ -29,7 +30,7 @@ def is_free(port: int) -> bool:
 
 def port_range(after: int | None = None) -> range:
     """Return ports to try: those after one, or those from somewhere on."""
-    start = random.randrange(_FIRST, _LAST - 1_000) if after is None else after + 1
+    start = random.randrange(choice.start, choice.stop - 1_000) if after is None else after + 1
     return range(start, min(start + 1_000, 65_536))
 
 
