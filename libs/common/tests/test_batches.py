@@ -1,9 +1,9 @@
 """Record batches: what goes in comes out, and damage is found."""
 
 import contextlib
+import sys
 
 import pytest
-from backports import zstd
 from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,6 +30,11 @@ from semel_common.record_batches.payload_limits import HEADERS_PER_RECORD_MAX
 from semel_common.record_batches.sequence_numbers import next_sequence
 from semel_common.wire.messages.message_scan import ScanError, check_message
 from semel_common.wire.messages.wire_format import varint
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 ITEM = st.none() | st.binary(max_size=20)
 HEADERS = st.lists(st.tuples(st.text(max_size=5), ITEM), max_size=3).map(tuple)

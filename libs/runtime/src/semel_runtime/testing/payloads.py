@@ -1,10 +1,15 @@
 """Batches that open to more than their size suggests, as a hostile client seals them."""
 
-from backports import zstd
+import sys
 
 from semel.common.v1.records_pb2 import Codec, RecordBatch, RecordHeaders, Records
 from semel_common.record_batches.batches import Columns, checksum, encode_records
 from semel_common.wire.messages.message_pieces import tag, within
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 EMPTY_HEADERS = 7_000_000
 """With so many, a batch of 1.4 KB opens to 14 MB."""
