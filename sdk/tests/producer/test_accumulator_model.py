@@ -22,6 +22,8 @@ from semel_common.ids import TopicPartition
 
 PARTITIONS = [TopicPartition("t", number) for number in range(3)]
 MEMORY_BYTES = 600
+FATES = ["answered", "unanswered", "lost", "late", "repeated"]
+"""Of a request. A repeated one is answered, and arrives once more, however late."""
 
 
 class Attempt(NamedTuple):
@@ -109,7 +111,7 @@ class Model(RuleBasedStateMachine):
             self.requests.append(OnItsWay(request, attempts))
 
     @precondition(lambda self: self.requests)
-    @rule(data=st.data(), fate=st.sampled_from(["answered", "unanswered", "lost", "late"]))
+    @rule(data=st.data(), fate=st.sampled_from(FATES))
     def arrive(self, data: st.DataObject, fate: str) -> None:
         self._arrive(self.requests.pop(data.draw(st.integers(0, len(self.requests) - 1))), fate)
 
@@ -117,12 +119,14 @@ class Model(RuleBasedStateMachine):
         self.accumulator.answered(way.request)
         for batch, attempt in zip(way.request.batches, way.attempts, strict=True):
             place = batch.topic_partition
-            arrives = fate in ("answered", "unanswered")
+            arrives = fate in ("answered", "unanswered", "repeated")
             error = self.logs[place].store(attempt) if arrives else None
-            if fate != "answered":
-                error = NetworkExceptionError("no answer")
-            if fate == "late":
+            if fate == "late" or (
+                fate == "repeated" and not isinstance(error, MessageTooLargeError)
+            ):
                 self.late.append((place, attempt))
+            if fate not in ("answered", "repeated"):
+                error = NetworkExceptionError("no answer")
             self._answer(batch, error)
 
     def _answer(self, batch: Batch, error: SemelError | None) -> None:

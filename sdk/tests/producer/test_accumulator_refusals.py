@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from accumulator_harness import LIMITS, append, drained, fill, made
 
 from aiosemel._producer.batching.accumulator import Accumulator
@@ -63,6 +64,18 @@ def test_a_batch_that_is_younger_than_what_its_broker_forgets_was_not_stored() -
         accumulator.retry(first)
         drained(accumulator)
         assert accumulator.refuse(first, forgotten, began_ms + age_ms) is goes_again
+
+
+@pytest.mark.parametrize("transactional", [False, True])
+def test_a_batch_that_came_before_its_predecessor_keeps_its_sequence(transactional: bool) -> None:
+    """Answers may come in another order, and a copy of the request may be stored meanwhile."""
+    accumulator = made(transactional=transactional)
+    first, second = two_in_flight(accumulator)
+    accumulator.acknowledge(first, 1)
+    assert accumulator.refuse(second, FORGOTTEN)
+    accumulator.retry(second)
+    assert drained(accumulator) == [second]
+    assert (second.producer_epoch, second.base_sequence) == (3, 2)
 
 
 def test_a_batch_whose_token_is_refused_gets_another_producer_id_once_all_are_answered() -> None:

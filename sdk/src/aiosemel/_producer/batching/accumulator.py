@@ -311,8 +311,8 @@ class Accumulator:
     def refuse(self, batch: Batch, error: SemelError, now_ms: float = inf) -> bool:
         """Take a refusal; return whether the batch goes again after ``retry``. Else ``fail`` it.
 
-        ``now_ms`` is of the clock of deadlines; infinite: unknown. A gap before a batch that is not
-        the first in flight may close: those before it are retried.
+        ``now_ms`` is of the clock of deadlines; infinite: unknown. If the batch was not the first
+        in flight, a gap before it may close: its predecessors are retried, or stored meanwhile.
         """
         if batch.is_done:
             return False
@@ -322,9 +322,9 @@ class Accumulator:
         if isinstance(error, OutOfOrderSequenceNumberError):
             partition = self._partitions[batch.topic_partition]
             age_ms = now_ms - (batch.deadline_ms - self._limits.delivery_timeout_ms)
-            if not self._transactional and needs_epoch(partition, batch, error, age_ms=age_ms):
+            if not self._transactional and needs_epoch(batch, error, age_ms=age_ms):
                 partition.is_refused = True
-            return partition.is_refused or batch is not partition.in_flight[0]
+            return partition.is_refused or not batch.was_first
         if isinstance(error, InvalidProducerTokenError):
             return self._lose_producer_id(batch)
         return isinstance(error, RetriableError)

@@ -43,6 +43,7 @@ class Batch:
         "topic_partition",
         "trouble",
         "values",
+        "was_first",
     )
 
     def __init__(
@@ -70,6 +71,8 @@ class Batch:
         self.attempts = 0
         self.is_sent = False
         """Whether it went out, and was not returned by ``retry``."""
+        self.was_first = False
+        """Whether no earlier batch of its partition was in flight when its last attempt left."""
         self.is_uncertain = False
         """Whether the broker may have stored it in an attempt that was not answered."""
         self.is_done = False
@@ -221,6 +224,7 @@ class PartitionBatches:
             batch.base_sequence = self.next_sequence
             self.next_sequence = next_sequence(self.next_sequence, batch.record_count)
         batch.is_sent = True
+        batch.was_first = batch is self.in_flight[0]
         batch.attempts += 1
 
     def remove(self, batch: Batch) -> None:

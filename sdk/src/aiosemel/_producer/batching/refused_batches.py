@@ -32,20 +32,16 @@ NOT_STORED = (
 """Errors after which a broker has not stored a batch. After any other it may have."""
 
 
-def needs_epoch(
-    partition: PartitionBatches,
-    batch: Batch,
-    error: OutOfOrderSequenceNumberError,
-    *,
-    age_ms: float,
-) -> bool:
+def needs_epoch(batch: Batch, error: OutOfOrderSequenceNumberError, *, age_ms: float) -> bool:
     """Whether a batch outside of transactions, and all behind it, need a new epoch.
 
+    The batch ``was_first`` at its last attempt. A broker may refuse any other batch because it came
+    before its predecessors: the same sequence is right later, and only under it is a repeat known.
     Not if the broker has stored another batch under its sequence: two producers have one id.
     ``age_ms`` is the age of the batch, so no attempt of it is older.
     """
     return (
-        batch is partition.in_flight[0]
+        batch.was_first
         and batch.base_sequence > 0
         and (not batch.is_uncertain or _is_known_to_be_lost(error, age_ms))
         and "known_crc32c" not in error.details
