@@ -110,8 +110,9 @@ class Sends(RecordSends):
 
         Waits only for room in the buffer, and at first for the topic's metadata, up to
         ``max_block_ms``. The partition is the one given, else that of the key, else any.
-        ``timestamp_ms`` are milliseconds since 1970-01-01 UTC; None: now. In a transaction, the
-        delivery need not be awaited: the end of the transaction waits for it.
+        ``timestamp_ms`` are milliseconds since 1970-01-01 UTC; None: now, which is one time for
+        each turn of the event loop. In a transaction, the delivery need not be awaited: the end of
+        the transaction waits for it.
 
         Raises TypeError for keys and values that are not bytes, RequestTimedOutError,
         InvalidTopicError, UnknownTopicOrPartitionError, MessageTooLargeError, and

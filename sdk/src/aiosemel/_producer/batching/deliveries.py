@@ -6,6 +6,7 @@ A delivery points to its batch. Only who awaits one before the batch is done mak
 import asyncio
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from aiosemel._producer.batching.batch import Batch
 from aiosemel.errors import IllegalStateError, SemelError
@@ -61,44 +62,45 @@ class Delivery:
     No caller needs to: ``flush`` waits for all, and ``commit`` fails if one has failed.
     """
 
-    __slots__ = ("_batch", "_completions", "_position", "_topic")
-
-    def __init__(self, topic: str, batch: Batch, position: int, completions: Completions) -> None:
-        self._topic = topic
-        self._batch = batch
-        self._position = position
-        self._completions = completions
+    # The pipeline makes one for each record, and most callers drop it: a call of ``__init__`` would
+    # cost as much as the rest of its making. So the pipeline sets these; nothing else uses them.
+    __slots__ = ("batch", "completions", "position", "topic")
+    if TYPE_CHECKING:  # They are no part of the public class, so they are no hints of it.
+        topic: str
+        batch: Batch
+        position: int
+        completions: Completions
 
     def done(self) -> bool:
         """Return whether the record is acknowledged, or given up."""
         self._follow()
-        return self._batch.is_done
+        return self.batch.is_done
 
     def result(self) -> RecordMetadata:
         """Return where the record is; raises its error, IllegalStateError while it is not done."""
         self._follow()
-        batch = self._batch
+        batch = self.batch
         _check_done(batch)
         return RecordMetadata(
-            topic=self._topic,
+            topic=self.topic,
             partition=batch.topic_partition.partition,
-            offset=batch.base_offset + self._position,
-            timestamp_ms=batch.timestamps_ms[self._position],
+            offset=batch.base_offset + self.position,
+            timestamp_ms=batch.timestamps_ms[self.position],
         )
 
     def __await__(self) -> Generator[object, None, RecordMetadata]:
         while not self.done():
-            yield from self._completions.wait(self._batch).__await__()
+            yield from self.completions.wait(self.batch).__await__()
         return self.result()
 
     def _follow(self) -> None:
         """Go on to the part that has the record, if its batch was cut."""
-        while self._batch.parts:
-            for part in self._batch.parts:
-                if self._position < part.record_count:
-                    self._batch = part
+        while self.batch.parts:
+            for part in self.batch.parts:
+                if self.position < part.record_count:
+                    self.batch = part
                     break
-                self._position -= part.record_count
+                self.position -= part.record_count
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,11 +51,7 @@ class TopicPartitions:
         """
         if partition is not None:
             return self.numbered(partition).partition
-        return self.sticky_number if key is None else self.number_of_key(key)
-
-    def number_of_key(self, key: bytes) -> int:
-        """Return the number of a key's partition, in every language the same."""
-        return key_hash(key) % self.count
+        return self.sticky_number if key is None else key_hash(key) % self.count
 
     def has(self, partition: int | None) -> bool:
         """Whether there is a partition of this number; None: any will do.

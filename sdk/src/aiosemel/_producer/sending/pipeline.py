@@ -21,7 +21,7 @@ from aiosemel._producer.batching.deliveries import (
     Piece,
 )
 from aiosemel._producer.batching.limits import Limits
-from aiosemel._producer.batching.partitioning import Part, TopicPartitions
+from aiosemel._producer.batching.partitioning import Part, TopicPartitions, key_hash
 from aiosemel._producer.batching.record_sizes import (
     RECORD_OVERHEAD_BYTES,
     Slice,
@@ -89,6 +89,8 @@ class Pipeline:
         self._unyielded_bytes = 0
         self._quick_bytes = 0
         """What single records may take before the next look at the room and at the event loop."""
+        self._turn_ms = 0
+        """The time of single records in this turn of the event loop; 0: not read yet."""
 
     # -- in -------------------------------------------------------------------------------------
 
@@ -110,15 +112,17 @@ class Pipeline:
             check_timestamp(timestamp_ms)
         if type(value) is bytes and key is None and not headers:
             size_bytes = RECORD_OVERHEAD_BYTES + len(value)
+        elif type(value) is bytes and type(key) is bytes and not headers:
+            size_bytes = RECORD_OVERHEAD_BYTES + len(value) + len(key)
         else:
             size_bytes = record_size(value, key, headers)
         partitions = self._topics.known.get(topic)
         if partitions is None or (size_bytes > self._quick_bytes and self._must_wait(size_bytes)):
             return None
         if partition is None:
-            number = partitions.sticky_number if key is None else partitions.number_of_key(key)
-        elif partitions.has(partition):
-            number = partitions.numbered(partition).partition
+            number = partitions.sticky_number if key is None else key_hash(key) % partitions.count
+        elif type(partition) is int and 0 <= partition < partitions.count:
+            number = partition
         else:
             return None
         batch = partitions.open_batches[number]
@@ -130,10 +134,28 @@ class Pipeline:
                 return None
             batch = self._open_batch(partitions, partition, key, size_bytes)
         if timestamp_ms is None:
-            timestamp_ms = self._now_ms()
-        position = self._accumulator.append(batch, value, key, timestamp_ms, headers, size_bytes)
+            timestamp_ms = self._turn_ms or self._read_clock()
+        delivery = Delivery()
+        delivery.topic = topic
+        delivery.batch = batch
+        delivery.position = self._accumulator.append(
+            batch, value, key, timestamp_ms, headers, size_bytes
+        )
+        delivery.completions = self._completions
         self._quick_bytes -= size_bytes
-        return Delivery(topic, batch, position, self._completions)
+        return delivery
+
+    def _read_clock(self) -> int:
+        """Return the time, and keep it for this turn of the event loop.
+
+        A caller that never waits has a turn of ``YIELD_BYTES`` at most.
+        """
+        self._turn_ms = self._now_ms()
+        asyncio.get_running_loop().call_soon(self._forget_time)
+        return self._turn_ms
+
+    def _forget_time(self) -> None:
+        self._turn_ms = 0
 
     def _must_wait(self, size_bytes: int) -> bool:
         """Look whether a record must wait for room, or for others; else allow some bytes at once.
@@ -178,10 +200,16 @@ class Pipeline:
         check()
         batch = self._open_batch(partitions, partition, key, size_bytes)
         if timestamp_ms is None:
-            timestamp_ms = self._now_ms()
-        position = self._accumulator.append(batch, value, key, timestamp_ms, headers, size_bytes)
+            timestamp_ms = self._turn_ms or self._read_clock()
+        delivery = Delivery()
+        delivery.topic = topic
+        delivery.batch = batch
+        delivery.position = self._accumulator.append(
+            batch, value, key, timestamp_ms, headers, size_bytes
+        )
+        delivery.completions = self._completions
         self._unyielded_bytes += size_bytes
-        return Delivery(topic, batch, position, self._completions)
+        return delivery
 
     async def send_columns(
         self,

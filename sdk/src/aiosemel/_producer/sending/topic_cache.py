@@ -49,13 +49,18 @@ class Topics:
     async def partitions_of(
         self, topic: str, partition: int | None, deadline: Deadline
     ) -> TopicPartitions:
-        """Return a topic that has a partition of this number, if it does not take too long."""
+        """Return a topic that has a partition of this number, if it does not take too long.
+
+        Raises UnknownTopicOrPartitionError.
+        """
         check_partition(partition)
         partitions = await self._ask(topic, deadline)
         if not partitions.has(partition):
             # The topic may have got more of them since.
             await self._cluster.cache.refresh(deadline)
             partitions = await self._ask(topic, deadline)
+        if partition is not None:
+            partitions.numbered(partition)
         return partitions
 
     def name_of(self, topic_id: str) -> str:
