@@ -17,6 +17,7 @@ from semel_common.record_batches.payload_limits import HEADER_OVERHEAD_BYTES, HE
 
 RECORD_OVERHEAD_BYTES = 16
 """What a record takes beside key, value and headers; counted the same for all."""
+_PAIR = 2
 TIMESTAMP_MAX_MS = (1 << 63) - 1
 
 Headers = Sequence[tuple[str, bytes | None]]
@@ -49,7 +50,7 @@ def check_column(name: str, column: object) -> None:
 
 def pairs_of(headers: Iterable[tuple[str, bytes | None]]) -> HeaderPairs:
     """Return the headers of a record as pairs; raises TypeError for a value that has no items."""
-    if not isinstance(headers, Iterable):
+    if type(headers) not in (list, tuple) and not isinstance(headers, Iterable):
         raise TypeError(f"headers must be (name, value) pairs, not {shown(headers)}")
     return tuple(headers)
 
@@ -65,7 +66,8 @@ def headers_size(headers: HeaderPairs) -> int:
         )
     size = 0
     for pair in headers:
-        _check_pair(pair)
+        if type(pair) is not tuple or len(pair) != _PAIR:
+            _check_pair(pair)
         key, value = pair
         size += HEADER_OVERHEAD_BYTES + _key_size(key) + _size("header value", value)
     return size
