@@ -305,7 +305,7 @@ def test_input_knows_where_it_begins_and_ends() -> None:
     taken.add({P1: [record(1, 5), record(1, 6)], P0: [record(0, 2)]})
     taken.add({P1: [record(1, 9)]})
     assert len(taken) == 4
-    assert taken.size_bytes == 4
+    assert taken.size_bytes() == 4
     assert [(r.partition, r.offset) for r in taken.records()] == [(0, 2), (1, 5), (1, 6), (1, 9)]
     assert taken.starts() == {P0: 2, P1: 5}
     assert taken.ends({P0: 4, P1: 3}) == {P0: OffsetAndMetadata(4), P1: OffsetAndMetadata(10)}

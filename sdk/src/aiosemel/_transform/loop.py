@@ -159,8 +159,8 @@ class Transform:
         limit = 1 if self._suspects.any else options.max_records
         taken.add(await self._consumer.poll(limit, options.poll_timeout_ms))
         deadline = Deadline.after_ms(options.linger_ms)
-        while 0 < len(taken) < limit and taken.size_bytes < options.max_bytes:
-            if deadline.passed or self._pausing.stopping:
+        while 0 < len(taken) < limit:
+            if deadline.passed or self._pausing.stopping or taken.size_bytes() >= options.max_bytes:
                 return
             polled = await self._consumer.poll(limit - len(taken), deadline.remaining_ms())
             taken.add(polled)

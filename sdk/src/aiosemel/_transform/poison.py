@@ -17,7 +17,6 @@ class Input:
 
     def __init__(self) -> None:
         self._records: dict[TopicPartition, list[ConsumerRecord]] = {}
-        self.size_bytes = 0
 
     def __len__(self) -> int:
         return sum(map(len, self._records.values()))
@@ -27,7 +26,16 @@ class Input:
         for topic_partition, records in polled.items():
             taken = self._records.setdefault(topic_partition, [])
             taken.extend(records)
-        self.size_bytes = sum(map(_size, self.records()))
+
+    def size_bytes(self) -> int:
+        """Return what keys and values take: looks at each record, so ask only where it matters."""
+        return sum(
+            [
+                len(record.key or b"") + len(record.value or b"")
+                for records in self._records.values()
+                for record in records
+            ]
+        )
 
     def drop(self, partitions: Iterable[TopicPartition]) -> None:
         """Forget the records of partitions that belong to another member now."""
@@ -113,7 +121,3 @@ class Suspects:
 
 def _key(record: ConsumerRecord) -> tuple[TopicPartition, int]:
     return TopicPartition(record.topic, record.partition), record.offset
-
-
-def _size(record: ConsumerRecord) -> int:
-    return len(record.key or b"") + len(record.value or b"")
