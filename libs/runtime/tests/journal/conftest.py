@@ -6,6 +6,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 from journal_harness import Admin, Engine, MemoryEngine, PostgresEngine, SqliteEngine
+from payloads_harness import BLOCK, SIZE
 
 from semel_runtime.testing.postgres import PostgresCluster
 
@@ -39,5 +40,13 @@ async def engine(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
             engine = MemoryEngine()
         case _:
             engine = PostgresEngine(request.getfixturevalue("postgres").primary)
+    yield engine
+    await engine.close()
+
+
+@pytest.fixture
+async def small_files(tmp_path: Path) -> AsyncIterator[SqliteEngine]:
+    """Yield an engine whose files take two payloads each."""
+    engine = SqliteEngine(tmp_path / "small", payload_file_bytes=2 * SIZE + BLOCK)
     yield engine
     await engine.close()

@@ -11,17 +11,14 @@ from unittest import mock
 import pytest
 from journal_harness import PLENTY, SqliteEngine, batch, claimed, offsets_read
 from logged_folders import contents, killed
+from payloads_harness import BLOCK, SIZE, delete, files, fill, payload, read, taken
 
-from semel_runtime.journal import Journal, JournalCorruptError, JournalOpenError
+from semel_runtime.journal import JournalCorruptError, JournalOpenError
 from semel_runtime.journal.sqlite import SqliteJournal, SqliteOptions
 from semel_runtime.journal.sqlite.file_check import open_stopped
 from semel_runtime.journal.sqlite.payloads import payload_files, payload_space
 from semel_runtime.journal.sqlite.payloads.payload_files import read_payloads
 from semel_runtime.journal.sqlite.payloads.payload_rows import stored_batches
-
-BLOCK = 4_096
-SIZE = 49 * BLOCK
-"""Of a payload that is alone too large for the log."""
 
 
 @pytest.fixture
@@ -29,44 +26,6 @@ async def engine(tmp_path: Path) -> AsyncIterator[SqliteEngine]:
     engine = SqliteEngine(tmp_path / "data")
     yield engine
     await engine.close()
-
-
-@pytest.fixture
-async def small_files(tmp_path: Path) -> AsyncIterator[SqliteEngine]:
-    """Yield an engine whose files take two payloads each."""
-    engine = SqliteEngine(tmp_path / "small", payload_file_bytes=2 * SIZE + BLOCK)
-    yield engine
-    await engine.close()
-
-
-def payload(number: int) -> bytes:
-    return bytes([number]) * SIZE
-
-
-async def fill(journal: Journal, first: int, end: int, *, partition: int = 1) -> None:
-    for at in range(first, end):
-        await journal.append(at, [b"record"], [batch(partition, at, 1, payload=payload(at))])
-
-
-async def read(journal: Journal, offset: int = 0, *, max_bytes: int = PLENTY) -> list[bytes]:
-    batches = await journal.batches.read(1, offset, max_bytes=max_bytes, upto=PLENTY)
-    return [each.payload for each in batches]
-
-
-async def delete(journal: Journal, before: int, *, partition: int = 1) -> None:
-    while await journal.batches.delete(partition, before=before, rows_max=9, bytes_max=PLENTY):
-        pass
-    while await journal.batches.give_back():
-        pass
-
-
-def files(engine: SqliteEngine) -> list[str]:
-    return sorted(path.name for path in engine.folder.glob("journal.payloads-*"))
-
-
-def taken(engine: SqliteEngine) -> int:
-    """Return how many bytes of the disk the files take."""
-    return sum((engine.folder / name).stat().st_blocks * 512 for name in files(engine))
 
 
 async def test_a_large_payload_is_written_once_and_synced_and_read_from_its_file(
@@ -338,11 +297,11 @@ async def test_a_claim_removes_what_no_batch_has(small_files: SqliteEngine) -> N
 
         successor = await claimed(small_files, "successor")
 
-    assert files(small_files) == ["journal.payloads-1", "journal.payloads-2"]
+    assert files(small_files) == [f"journal.payloads-{number}" for number in (1, 2, 9)]
     assert taken(small_files) < 2 * SIZE + 3 * BLOCK
     assert await read(successor) == [payload(1), payload(2)]
     await successor.append(3, [b"record"], [batch(1, 3, 1, payload=payload(3))])
-    assert files(small_files) == [f"journal.payloads-{number}" for number in (1, 2, 3)]
+    assert files(small_files) == [f"journal.payloads-{number}" for number in (1, 10, 2, 9)]
 
 
 async def test_a_deposed_owner_harms_no_payload(engine: SqliteEngine) -> None:

@@ -85,6 +85,7 @@ class Appender:
         number = log_of(text).number + 1
         self._identity = LogIdentity(number, secrets.randbits(63) | 1)
         after = log_text(self._identity)
+        left = await self._space.look()
         await self._writer.execute("LOG", LogParameters(epoch, text, after))
         if self._segments is not None:
             self._segments.close()
@@ -92,7 +93,7 @@ class Appender:
             await asyncio.to_thread(remove_logs, self._folder, below=number)
         except OSError as error:
             raise self._writer.dead(f"an old log in {self._folder} stays: {error}") from error
-        await self._space.begin()
+        await self._space.begin(left)
         file_bytes = self._options.log_bytes // FILES
         self._segments = Segments(self._folder, number, file_bytes=file_bytes)
         self.filler = TableFiller(self._writer, epoch=epoch, log=after, stored=next_offset)

@@ -2,9 +2,12 @@
 
 The table alone says which ranges of a file are in use; an index of it may be damaged, and decides
 nothing. Space comes back in steps: a file without any payload is removed, and in others the range
-of a deleted payload becomes a hole. Before that, a synced commit makes the deletions durable, or a
-loss of power could bring back a batch whose payload is gone; and reads that began before the
-deletion end.
+of a deleted payload becomes a hole. First comes the look at the table. Then a synced commit makes
+all deletions durable that the look has found, or a loss of power could bring back a batch whose
+payload is gone; and it fails under a later claim. Then reads that began before the deletion end.
+
+The file with the highest number is never removed. So no number is given twice, and places that a
+step still has to free never lead into a later file.
 """
 
 import asyncio
@@ -53,6 +56,14 @@ class _Gap(NamedTuple):
     end: int | None
 
 
+class Left(NamedTuple):
+    """What earlier claims have left."""
+
+    unused: Sequence[int]
+    """Files to remove."""
+    gaps: Sequence[_Gap]
+
+
 class PayloadSpace:
     """Gives the space of payloads back."""
 
@@ -65,21 +76,31 @@ class PayloadSpace:
         self.payloads = PayloadWriter(folder, file_bytes=file_bytes)
         """Writes the payloads of this claim."""
 
-    async def begin(self) -> None:
-        """Give back what earlier claims have left: files that no batch needs, and gaps in others.
+    async def look(self) -> Left:
+        """Find what earlier claims have left: files that no batch needs, and gaps in others.
 
-        Raises JournalCorruptError, JournalError, JournalUnknownError.
+        The next synced commit that checks the claim makes it sure: later claims make files of their
+        own, which this look has not found. Raises JournalCorruptError, JournalError.
         """
-        self.payloads.close()
-        self._freed.clear()
-        in_use = {int(file): int(size) for file, size in await self._readers.fetch(_FILES, ())}
         there = set(files_in(self._folder))
+        in_use = {int(file): int(size) for file, size in await self._readers.fetch(_FILES, ())}
         unused = [file for file in there - in_use.keys() if not await self._has(_IS_USED, file)]
-        await self._in_thread(partial(_remove, self._folder, unused))
+        gaps: list[_Gap] = []
         for file in there & in_use.keys():
             taken_bytes = path_of(self._folder, file).stat().st_blocks * _SECTOR_BYTES
             if taken_bytes > in_use[file] + _SLACK_BYTES:
-                await self._in_thread(partial(_punch, self._folder, await self._gaps_of(file)))
+                gaps += await self._gaps_of(file)
+        highest = max(there, default=None)
+        if highest in unused:
+            gaps.append(_Gap(highest, 0, None))
+        return Left([file for file in unused if file != highest], gaps)
+
+    async def begin(self, left: Left) -> None:
+        """Give back what a look has found, behind a synced commit. Raises JournalUnknownError."""
+        self.payloads.close()
+        self._freed.clear()
+        await self._in_thread(partial(_remove, self._folder, left.unused))
+        await self._in_thread(partial(_punch, self._folder, left.gaps))
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -99,15 +120,16 @@ class PayloadSpace:
     async def give_back(self) -> bool:
         """Give some of the space back; answer whether there was any.
 
-        Raises JournalFencedError, JournalUnknownError.
+        Raises JournalCorruptError, JournalError (JournalFencedError, JournalUnknownError).
         """
         if not self._freed:
             return False
         places = [self._freed.popleft() for _ in range(min(_STEP_MAX, len(self._freed)))]
+        unused = [file for file in {place.file for place in places} if await self._is_unused(file)]
         await self._writer.execute(_COMMIT, (self._writer.epoch,))
+        await self._writer.check_epoch()
         if self._reads:
             await asyncio.wait([*self._reads])
-        unused = [file for file in {place.file for place in places} if await self._is_unused(file)]
         await self._in_thread(partial(_remove, self._folder, unused))
         gaps = [_Gap(at.file, at.position, at.end) for at in places if at.file not in unused]
         await self._in_thread(partial(_punch, self._folder, gaps))
@@ -118,8 +140,13 @@ class PayloadSpace:
         self.payloads.close()
 
     async def _is_unused(self, file: int) -> bool:
-        """Whether no row names a file. The index is quick, but only the table can say so."""
-        if file == self.payloads.file or await self._has(_IS_IN_INDEX, file):
+        """Whether no row names a file, and none ever will; only the table can say so, not an index.
+
+        The file that takes payloads is the highest one.
+        """
+        if file == max(files_in(self._folder), default=file):
+            return False
+        if await self._has(_IS_IN_INDEX, file):  # It is quick.
             return False
         return not await self._has(_IS_USED, file)
 
@@ -144,7 +171,10 @@ class PayloadSpace:
 
 def _punch(folder: Path, gaps: Sequence[_Gap]) -> None:
     for file, start, end in dict.fromkeys(gaps):
-        descriptor = os.open(path_of(folder, file), os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            descriptor = os.open(path_of(folder, file), os.O_WRONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue  # Another step has removed it since: its last payload was deleted.
         try:
             punch(descriptor, start, os.fstat(descriptor).st_size if end is None else end)
         finally:
