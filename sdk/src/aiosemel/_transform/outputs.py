@@ -7,7 +7,7 @@ from aiosemel._producer.batching.deliveries import (
     ColumnsMetadata,
     Delivery,
 )
-from aiosemel._producer.batching.record_sizes import Headers, pairs_of
+from aiosemel._producer.batching.record_sizes import Headers
 from aiosemel._producer.sends import RecordSends
 from aiosemel._producer.transactional_producer import TransactionalProducer
 from aiosemel.errors import IllegalStateError
@@ -24,10 +24,6 @@ class Outputs(RecordSends):
 
     def __init__(self, producer: TransactionalProducer) -> None:
         self._producer = producer
-        # What the producer's ``send`` does, for records that wait for nothing: to await that for
-        # each record would make two coroutines.
-        self._check_producer = producer._check_send  # noqa: SLF001 - senders are one family
-        self._try_send = producer._pipeline.try_send  # noqa: SLF001 - as above
         self._open = True
         self.count = 0
         """Number of records that were sent."""
@@ -43,20 +39,15 @@ class Outputs(RecordSends):
         timestamp_ms: int | None = None,
     ) -> Delivery:
         """Send a record as part of the transaction; the handler need not await the delivery."""
-        if not self._open:
-            self._check()
-        self._check_producer()
-        pairs = pairs_of(headers) if headers else ()
-        delivery = self._try_send(topic, value, key, partition, pairs, timestamp_ms)
-        if delivery is None:
-            delivery = await self._producer.send(
-                topic,
-                value,
-                key=key,
-                partition=partition,
-                headers=pairs,
-                timestamp_ms=timestamp_ms,
-            )
+        self._check()
+        delivery = await self._producer.send(
+            topic,
+            value,
+            key=key,
+            partition=partition,
+            headers=headers,
+            timestamp_ms=timestamp_ms,
+        )
         self.count += 1
         return delivery
 
