@@ -20,10 +20,12 @@ from semel_console.views.blocks import (
     badge,
     cell,
 )
-from semel_console.views.paging import fitting, note_of_cut
+from semel_console.views.paging import LIST_BYTES_MAX, fitting, note_of_cut
 
 RULES_MAX = 200
 QUOTAS_MAX = 200
+_BYTES_MAX = LIST_BYTES_MAX // 2
+"""Of each of the two lists."""
 OPERATIONS = tuple(each.value for each in AclOperation if each is not AclOperation.CLUSTER_ACTION)
 ANY_OPERATION = ""
 
@@ -165,7 +167,7 @@ def _rules(rules: Sequence[AclBinding] | Missing) -> Block:
     ]
     return Grid(
         headings=("Principal", "Permission", "Operation", "Resource", "Name", "Pattern"),
-        rows=fitting(rows, RULES_MAX),
+        rows=fitting(rows, RULES_MAX, bytes_max=_BYTES_MAX),
         empty="There is no rule.",
     )
 
@@ -184,6 +186,6 @@ def _quotas(quotas: Sequence[ClientQuota] | Missing) -> Block:
     ]
     return Grid(
         headings=("User", "Limits, of each instance"),
-        rows=fitting(rows, QUOTAS_MAX),
+        rows=fitting(rows, QUOTAS_MAX, bytes_max=_BYTES_MAX),
         empty="There is no quota.",
     )

@@ -29,6 +29,7 @@ from semel_console.views.paging import fitting
 
 TOPICS_MAX = 200
 PARTITIONS_MAX = 100
+_BARS = 12
 
 
 def topics_page(listed: Sequence[TopicDescription] | Missing, text: str, after: str) -> Page:
@@ -91,7 +92,8 @@ def topic_page(
         blocks.append(_waiting(topic.name, behind))
     if ages := _holders_ages(topic.name, holders):
         blocks.append(ages)
-    blocks.append(_partitions(topic.name, shown, marks, holders))
+    grid = _partitions(topic.name, shown, marks, holders)
+    blocks.append(grid)
     facts = Facts(
         pairs=(
             ("Topic id", cell(topic.topic_id)),
@@ -100,11 +102,9 @@ def topic_page(
             *((name, cell(value)) for name, value in topic.configs.items()),
         )
     )
-    last = shown[-1].partition if shown else 0
     more = None
-    if last < len(topic.partitions) - 1:
-        address = places.address("/topic", name=topic.name, after=last)
-        more = link(f"The next {PARTITIONS_MAX} partitions", address)
+    if shown and (last := shown[len(grid.rows) - 1].partition) < len(topic.partitions) - 1:
+        more = link("More partitions", places.address("/topic", name=topic.name, after=last))
     return Page(
         title=topic.name,
         command=places.command("topics", "describe", topic.name),
@@ -122,13 +122,15 @@ def _waiting(topic: str, behind: Mapping[int, int]) -> Chart:
         caption="Offsets behind the last stable offset: readers of committed records wait there",
         bars=[
             Bar(
-                label=f"{topic}-{number}",
+                label=f"partition {number}",
                 value=count,
                 text=counted(count, "offset"),
                 href=places.partition(TopicPartition(topic, number)),
                 tone=Tone.WARN,
             )
-            for number, count in sorted(behind.items())
+            for number, count in sorted(behind.items(), key=lambda item: (-item[1], item[0]))[
+                :_BARS
+            ]
         ],
     )
 
@@ -144,13 +146,13 @@ def _holders_ages(topic: str, holders: Mapping[int, Holder | Missing]) -> Chart 
         caption="Age of each last stable offset: how long its holder has been open",
         bars=[
             Bar(
-                label=f"{topic}-{number}",
+                label=f"partition {number}",
                 value=-minus_ms,
                 text=duration_text(-minus_ms),
                 href=places.partition(TopicPartition(topic, number)),
                 tone=Tone.WARN,
             )
-            for minus_ms, number in held
+            for minus_ms, number in held[:_BARS]
         ],
     )
 
@@ -181,7 +183,7 @@ def _partitions(
     return Grid(
         headings=("Partition", "Leader", "Moving to", "Start", "LSO", "End", "Held by", "See"),
         numbers=frozenset({3, 4, 5}),
-        rows=rows,
+        rows=fitting(rows, PARTITIONS_MAX),
     )
 
 

@@ -12,6 +12,7 @@ from aiosemel import Admin, SemelClient
 from aiosemel.errors import SemelError
 from semel_console.options import ConsoleOptions
 from semel_console.views.blocks import Missing, Page
+from semel_console.views.paging import PAGE_BYTES_MAX, within
 from semel_console.web.instances import Instances
 from semel_console.web.lag_samples import LagSamples
 from semel_console.web.rendering import Frame, render
@@ -20,6 +21,8 @@ T = TypeVar("T")
 
 _TEXT_MAX = 2_000
 """The longest parameter, in characters; ids and names are shorter."""
+_BLOCKS_BYTES_MAX = (54 << 10, 36 << 10, 18 << 10, 0)
+"""What the tables of a page may have, tried one after the other: the rest of a page varies."""
 _INT64_DIGITS = 19
 _INT64_MAX = (1 << 63) - 1
 
@@ -108,5 +111,11 @@ class Visit:
     def show(
         self, page: Page, *, status: int = 200, template: str = "page.html", **values: object
     ) -> Response:
-        """Answer with a page; ``values`` are more that its template needs."""
-        return HTMLResponse(render(template, self.frame(), page=page, **values), status_code=status)
+        """Answer with a page that is not too large; ``values`` are more that its template needs."""
+        frame = self.frame()
+        html = render(template, frame, page=page, **values)
+        for bytes_max in _BLOCKS_BYTES_MAX:
+            if len(html.encode()) <= PAGE_BYTES_MAX:
+                break
+            html = render(template, frame, page=within(page, bytes_max), **values)
+        return HTMLResponse(html, status_code=status)
