@@ -38,7 +38,6 @@ HEALTH = {"coordinator": TRANSACTIONS, "broker": BROKER, "group-coordinator": GR
 PREFIX = "SEMEL_"
 CLOSING_MS = 5_000
 """The time that is left after drain and grace, to close the journal in."""
-_METRICS_PORT = "metrics"
 _TELEMETRY = {
     "OTEL_EXPORTER_OTLP_ENDPOINT",
     "OTEL_EXPORTER_OTLP_PROTOCOL",

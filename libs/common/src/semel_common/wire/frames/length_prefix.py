@@ -51,11 +51,6 @@ class MessageReader:
         self.announced = 0
         """The size of a message that has filled the buffer, and is not whole; else 0."""
 
-    @property
-    def in_large(self) -> bool:
-        """Whether a large message has begun, and is not whole."""
-        return self._large is not None
-
     def take_up_to(self, size_max_bytes: int) -> None:
         """Take larger messages from the next one on."""
         self._size_max_bytes = size_max_bytes
