@@ -6,7 +6,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 
 import pytest
-from google.protobuf.message import Message
 from group_harness import GROUP, PRODUCER_ID, image
 from group_service import (
     COMMIT,
@@ -30,14 +29,13 @@ from semel_common.errors import (
 )
 from semel_common.ids import InternalTopic
 from semel_common.wire import methods
-from semel_common.wire.methods import COMPLETE_PARTITION_REASSIGNMENT, HAND_OVER_GROUPS, Method
+from semel_common.wire.methods import COMPLETE_PARTITION_REASSIGNMENT, HAND_OVER_GROUPS
 from semel_runtime.cluster.metadata_image import Instance, Listener, PartitionLeader, ServiceRole
 from semel_runtime.server.calls import Call, Handlers
-from semel_runtime.testing.network import Decide, Fault, MemoryNetwork
+from semel_runtime.testing.network import AnyMethod, Fault, MemoryNetwork, faulty
 from semel_runtime.testing.virtual_time import after, in_virtual_time
 from semel_runtime.testing.volume import MemoryVolume
 
-AnyMethod = Method[Message, Message]
 STEPS = (HAND_OVER_GROUPS, COMPLETE_PARTITION_REASSIGNMENT)
 
 
@@ -149,26 +147,12 @@ async def _check(service: GroupService) -> None:
     assert await service.fetch(0, 1, require_stable=True) == [5, 3]
 
 
-def _lose(method: AnyMethod, fault: Fault, times: int) -> Decide:
-    """Do this to the first calls of a method."""
-    left = times
-
-    def decide(_address: str, asked: AnyMethod, _request: Message) -> Fault:
-        nonlocal left
-        if asked.path != method.path or left == 0:
-            return Fault.NONE
-        left -= 1
-        return fault
-
-    return decide
-
-
 @pytest.mark.parametrize("fault", [Fault.LOSE_REQUEST, Fault.LOSE_REPLY, Fault.REPEAT])
 @pytest.mark.parametrize("method", STEPS, ids=lambda each: each.name)
 @in_virtual_time
 async def test_a_group_moves_whatever_message_is_lost(method: AnyMethod, fault: Fault) -> None:
     cluster = Cluster()
-    cluster.network.decide = _lose(method, fault, 2)
+    cluster.network.decide = faulty(method, fault, 2)
     async with cluster.both() as (old, new):
         await _write(old)
         cluster.announce(MOVING)
@@ -182,7 +166,7 @@ async def test_a_group_moves_whatever_message_is_lost(method: AnyMethod, fault: 
 @in_virtual_time
 async def test_both_start_again_after_the_hand_over() -> None:
     cluster = Cluster()
-    cluster.network.decide = _lose(COMPLETE_PARTITION_REASSIGNMENT, Fault.LOSE_REQUEST, 3)
+    cluster.network.decide = faulty(COMPLETE_PARTITION_REASSIGNMENT, Fault.LOSE_REQUEST, 3)
     async with cluster.both() as (old, _):
         await _write(old)
         cluster.announce(MOVING)
@@ -198,7 +182,7 @@ async def test_both_start_again_after_the_hand_over() -> None:
 @in_virtual_time
 async def test_what_is_whole_needs_the_old_leader_no_more() -> None:
     cluster = Cluster()
-    cluster.network.decide = _lose(COMPLETE_PARTITION_REASSIGNMENT, Fault.LOSE_REQUEST, 1)
+    cluster.network.decide = faulty(COMPLETE_PARTITION_REASSIGNMENT, Fault.LOSE_REQUEST, 1)
     async with cluster.member(1) as new:
         async with cluster.member(0) as old:
             await _write(old)
@@ -213,7 +197,7 @@ async def test_what_is_whole_needs_the_old_leader_no_more() -> None:
 @in_virtual_time
 async def test_the_old_leader_serves_again_when_the_move_is_given_up() -> None:
     cluster = Cluster()
-    cluster.network.decide = _lose(COMPLETE_PARTITION_REASSIGNMENT, Fault.LOSE_REQUEST, 100)
+    cluster.network.decide = faulty(COMPLETE_PARTITION_REASSIGNMENT, Fault.LOSE_REQUEST, 100)
     async with cluster.both() as (old, new):
         await _write(old)
         cluster.announce(MOVING)
@@ -272,7 +256,7 @@ async def test_pieces_of_two_starts_do_not_go_together() -> None:
 @in_virtual_time
 async def test_members_have_fresh_sessions_where_the_group_moves_to() -> None:
     cluster = Cluster()
-    cluster.network.decide = _lose(COMPLETE_PARTITION_REASSIGNMENT, Fault.LOSE_REQUEST, 10_000)
+    cluster.network.decide = faulty(COMPLETE_PARTITION_REASSIGNMENT, Fault.LOSE_REQUEST, 10_000)
     async with cluster.both() as (old, new):
         await old.heartbeat("a", 0)
         await old.heartbeat("b", 0)
@@ -287,7 +271,7 @@ async def test_members_have_fresh_sessions_where_the_group_moves_to() -> None:
 @in_virtual_time
 async def test_members_have_fresh_sessions_where_the_group_is_served_again() -> None:
     cluster = Cluster()
-    cluster.network.decide = _lose(COMPLETE_PARTITION_REASSIGNMENT, Fault.LOSE_REQUEST, 10_000)
+    cluster.network.decide = faulty(COMPLETE_PARTITION_REASSIGNMENT, Fault.LOSE_REQUEST, 10_000)
     async with cluster.both() as (old, _):
         await old.heartbeat("a", 0)
         await old.heartbeat("b", 0)

@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 
 import pytest
 from coordinator_harness import Coordinators, address_of
-from google.protobuf.message import Message
 from transactions_service_harness import FakeParticipant
 
 from semel.common.v1 import participants_pb2 as participants
@@ -19,14 +18,12 @@ from semel_common.wire import methods
 from semel_common.wire.methods import (
     COMPLETE_PARTITION_REASSIGNMENT,
     HAND_OVER_TRANSACTIONS,
-    Method,
 )
 from semel_coordinator.app import CoordinatorApp
 from semel_runtime.server.calls import Call, Handlers
-from semel_runtime.testing.network import Decide, Fault
+from semel_runtime.testing.network import AnyMethod, Fault, faulty
 from semel_runtime.testing.virtual_time import after, in_virtual_time
 
-AnyMethod = Method[Message, Message]
 STEPS = (HAND_OVER_TRANSACTIONS, COMPLETE_PARTITION_REASSIGNMENT)
 SETTINGS = {"transaction_state_log_num_partitions": 3, "registration_interval_ms": 500}
 COMMIT = participants.TRANSACTION_RESULT_COMMIT
@@ -223,20 +220,6 @@ class Cluster:
         assert (await self.init(at, instance="j")) == (producer_id, 4)
 
 
-def lose(method: AnyMethod, fault: Fault, times: int) -> Decide:
-    """Do this to the first calls of a method."""
-    left = times
-
-    def decide(_address: str, asked: AnyMethod, _request: Message) -> Fault:
-        nonlocal left
-        if asked.path != method.path or left == 0:
-            return Fault.NONE
-        left -= 1
-        return fault
-
-    return decide
-
-
 @pytest.mark.parametrize("source", [0, 1])
 @pytest.mark.parametrize("fault", [Fault.LOSE_REQUEST, Fault.LOSE_REPLY, Fault.REPEAT])
 @pytest.mark.parametrize("method", STEPS, ids=lambda each: each.name)
@@ -245,7 +228,7 @@ async def test_transactions_move_whatever_message_is_lost(
     method: AnyMethod, fault: Fault, source: int
 ) -> None:
     cluster = Cluster(source)
-    cluster.network.decide = lose(method, fault, 2)
+    cluster.network.decide = faulty(method, fault, 2)
     async with cluster.both() as apps:
         ongoing = await cluster.begin()
         epoch = apps[source]._machine.transactions.markers.serving()[cluster.partition]
@@ -264,7 +247,7 @@ async def test_both_start_again_after_the_hand_over(source: int) -> None:
     cluster = Cluster(source)
     async with cluster.both():
         ongoing = await cluster.begin()
-        cluster.network.decide = lose(COMPLETE_PARTITION_REASSIGNMENT, Fault.LOSE_REQUEST, 10_000)
+        cluster.network.decide = faulty(COMPLETE_PARTITION_REASSIGNMENT, Fault.LOSE_REQUEST, 10_000)
         await cluster.move(cluster.target)
         await cluster.until_handed_over()
     async with cluster.both():
@@ -287,7 +270,7 @@ async def test_the_old_leader_serves_again_when_the_move_is_given_up(
     async with cluster.both() as apps:
         ongoing = await cluster.begin()
         epoch = apps[source]._machine.transactions.markers.serving()[cluster.partition]
-        cluster.network.decide = lose(COMPLETE_PARTITION_REASSIGNMENT, Fault.LOSE_REQUEST, 10_000)
+        cluster.network.decide = faulty(COMPLETE_PARTITION_REASSIGNMENT, Fault.LOSE_REQUEST, 10_000)
         await cluster.move(cluster.target)
         await cluster.until_handed_over()
         if not restart:
@@ -308,7 +291,7 @@ async def test_what_was_given_up_moves_all_the_same_when_it_is_asked_for_again()
     cluster = Cluster()
     async with cluster.both():
         ongoing = await cluster.begin()
-        cluster.network.decide = lose(COMPLETE_PARTITION_REASSIGNMENT, Fault.LOSE_REQUEST, 10_000)
+        cluster.network.decide = faulty(COMPLETE_PARTITION_REASSIGNMENT, Fault.LOSE_REQUEST, 10_000)
         await cluster.move(cluster.target)
         await cluster.until_handed_over()
         await cluster.move(None)
@@ -329,7 +312,7 @@ async def test_what_is_whole_needs_the_old_leader_no_more() -> None:
             await other.ready.wait()
             await cluster._make_topic()
             ongoing = await cluster.begin()
-            cluster.network.decide = lose(
+            cluster.network.decide = faulty(
                 COMPLETE_PARTITION_REASSIGNMENT, Fault.LOSE_REQUEST, 10_000
             )
             await cluster.move(0)

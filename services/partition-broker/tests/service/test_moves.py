@@ -32,15 +32,13 @@ from semel_common.wire.methods import (
     COMPLETE_PARTITION_REASSIGNMENT,
     COPY_LOG,
     HAND_OVER_LOG,
-    Method,
 )
 from semel_runtime.cluster.metadata_image import Instance, Listener, PartitionLeader, ServiceRole
 from semel_runtime.server.calls import Call
-from semel_runtime.testing.network import Decide, Fault, MemoryNetwork
+from semel_runtime.testing.network import AnyMethod, Fault, MemoryNetwork, faulty
 from semel_runtime.testing.virtual_time import after, in_virtual_time
 from semel_runtime.testing.volume import MemoryVolume
 
-AnyMethod = Method[Message, Message]
 MORE_THAN_A_PIECE = [plain(b"x" * (200 << 10))] * 10
 STEPS = (COPY_LOG, HAND_OVER_LOG, COMPLETE_PARTITION_REASSIGNMENT)
 
@@ -131,26 +129,12 @@ async def _check(broker: Broker) -> None:
     assert committed == [[b"kept"], [b"plain"], [b"open"], [b"more"]]
 
 
-def _lose(method: AnyMethod, fault: Fault, times: int) -> Decide:
-    """Do this to the first calls of a method."""
-    left = times
-
-    def decide(_address: str, asked: AnyMethod, _request: Message) -> Fault:
-        nonlocal left
-        if asked.path != method.path or left == 0:
-            return Fault.NONE
-        left -= 1
-        return fault
-
-    return decide
-
-
 @pytest.mark.parametrize("fault", [Fault.LOSE_REQUEST, Fault.LOSE_REPLY, Fault.REPEAT])
 @pytest.mark.parametrize("method", STEPS, ids=lambda each: each.name)
 @in_virtual_time
 async def test_a_partition_moves_whatever_message_is_lost(method: AnyMethod, fault: Fault) -> None:
     cluster = Cluster()
-    cluster.network.decide = _lose(method, fault, 2)
+    cluster.network.decide = faulty(method, fault, 2)
     async with cluster.broker(BROKER_ID) as old, cluster.broker(OTHER_BROKER_ID) as new:
         await _write(old)
         cluster.move()
@@ -162,7 +146,7 @@ async def test_a_partition_moves_whatever_message_is_lost(method: AnyMethod, fau
 @in_virtual_time
 async def test_both_brokers_start_again_after_the_hand_over() -> None:
     cluster = Cluster()
-    cluster.network.decide = _lose(COMPLETE_PARTITION_REASSIGNMENT, Fault.LOSE_REQUEST, 3)
+    cluster.network.decide = faulty(COMPLETE_PARTITION_REASSIGNMENT, Fault.LOSE_REQUEST, 3)
     async with cluster.broker(BROKER_ID) as old, cluster.broker(OTHER_BROKER_ID):
         await _write(old)
         cluster.move()
@@ -177,7 +161,7 @@ async def test_both_brokers_start_again_after_the_hand_over() -> None:
 @in_virtual_time
 async def test_the_old_leader_serves_again_when_the_move_is_given_up() -> None:
     cluster = Cluster()
-    cluster.network.decide = _lose(COMPLETE_PARTITION_REASSIGNMENT, Fault.LOSE_REQUEST, 100)
+    cluster.network.decide = faulty(COMPLETE_PARTITION_REASSIGNMENT, Fault.LOSE_REQUEST, 100)
     async with cluster.broker(BROKER_ID) as old, cluster.broker(OTHER_BROKER_ID) as new:
         await _write(old)
         cluster.move()
@@ -291,7 +275,7 @@ async def test_a_new_leader_that_starts_again_on_a_full_disk_takes_over_what_was
     None
 ):
     cluster = Cluster()
-    cluster.network.decide = _lose(HAND_OVER_LOG, Fault.LOSE_REPLY, 1)
+    cluster.network.decide = faulty(HAND_OVER_LOG, Fault.LOSE_REPLY, 1)
     async with cluster.broker(BROKER_ID) as old:
         async with cluster.broker(OTHER_BROKER_ID):
             written = await _hand_over_while_writing(cluster, old)

@@ -31,7 +31,22 @@ class Fault(Enum):
     """The handler sees it twice; the caller gets the second answer."""
 
 
-Decide = Callable[[str, Method[Message, Message], Message], Fault]
+AnyMethod = Method[Message, Message]
+Decide = Callable[[str, AnyMethod, Message], Fault]
+
+
+def faulty(method: AnyMethod, fault: Fault, times: int) -> Decide:
+    """Return what does this to the first calls of a method, and nothing to any other call."""
+    left = times
+
+    def decide(_address: str, asked: AnyMethod, _request: Message) -> Fault:
+        nonlocal left
+        if asked.path != method.path or left == 0:
+            return Fault.NONE
+        left -= 1
+        return fault
+
+    return decide
 
 
 class MemoryNetwork:
