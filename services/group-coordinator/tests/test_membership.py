@@ -12,6 +12,7 @@ from semel_common.errors import (
     UnknownMemberIdError,
     UnsupportedAssignorError,
 )
+from semel_common.ids import TopicPartition
 from semel_group.machine import GroupLimits, GroupMachine
 from semel_group.machine.values import GroupState, Heartbeat
 
@@ -78,22 +79,17 @@ def test_a_member_gives_up_before_it_is_given_anything(pair: GroupHarness) -> No
     assert answer.assignment == tuple(sorted(partitions("income", 0, 1)))
 
 
-def test_a_partition_that_comes_back_before_it_was_given_up_stays(group: GroupHarness) -> None:
+@pytest.mark.parametrize(
+    "kept", [orders(0, 1, 2, 3), orders(0, 1)], ids=["not given up yet", "given up"]
+)
+def test_a_partition_that_a_member_was_to_give_up_may_come_back_to_it(
+    group: GroupHarness, kept: frozenset[TopicPartition]
+) -> None:
     group.join("a")
     group.join("b")
     group.heartbeat("a", owned=orders(0, 1, 2, 3))
     group.leave("b")
-    answer = group.heartbeat("a", owned=orders(0, 1, 2, 3))
-    assert answer.settled
-    assert answer.assignment == tuple(sorted(orders(0, 1, 2, 3)))
-
-
-def test_what_a_member_gave_up_may_come_back_to_it(group: GroupHarness) -> None:
-    group.join("a")
-    group.join("b")
-    group.heartbeat("a", owned=orders(0, 1, 2, 3))
-    group.leave("b")
-    answer = group.heartbeat("a", owned=orders(0, 1))
+    answer = group.heartbeat("a", owned=kept)
     assert answer.settled
     assert answer.assignment == tuple(sorted(orders(0, 1, 2, 3)))
 
