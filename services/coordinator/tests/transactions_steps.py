@@ -1,10 +1,12 @@
 """Random steps of a coordinator's transactions: requests of every kind, and time that passes."""
 
+import contextlib
 from collections.abc import Callable
 
 from hypothesis import strategies as st
 from transactions_harness import A0, A1, B0, GROUP, TransactionsHarness
 
+from semel_common.errors import SemelError
 from semel_common.ids import Participant
 from semel_coordinator.transactions.machine import (
     TransactionKey,
@@ -31,6 +33,13 @@ def key_of(harness: TransactionsHarness, transactional_id: str, shift: int) -> T
     """The current transaction of an id, or one some epochs away."""
     (described,) = harness.machine.queries.describe_transactions([transactional_id]).response
     return TransactionKey(described.producer_id, max(0, described.producer_epoch + shift))
+
+
+def run_all(harness: TransactionsHarness, taken: list[Step]) -> None:
+    """Take steps, whatever the answers."""
+    for step in taken:
+        with contextlib.suppress(SemelError):
+            step(harness)
 
 
 ids = st.sampled_from(IDS)

@@ -1,6 +1,5 @@
 """The history of transactions that have ended: what it keeps, for how long, and how it is asked."""
 
-import contextlib
 from collections.abc import Sequence
 
 from hypothesis import given, settings
@@ -8,9 +7,8 @@ from hypothesis import strategies as st
 from joint_harness import JointHarness, name_of
 from transactions_harness import A0, A1, B0, GROUP, NOW_MS, TransactionsHarness, after, state_of
 from transactions_on_the_move import MOVED, MOVING, Pair
-from transactions_steps import Step, steps
+from transactions_steps import Step, run_all, steps
 
-from semel_common.errors import SemelError
 from semel_common.ids import Participant, TopicPartition, transaction_log_partition_of
 from semel_coordinator.transactions.machine import (
     AbortReason,
@@ -399,12 +397,12 @@ def test_a_restored_history_goes_on_as_the_live_one(
 ) -> None:
     """From its journal, and from a snapshot; the limits are small, so that much of it has gone."""
     harness = TransactionsHarness(limits=SMALL)
-    _run_all(harness, before)
+    run_all(harness, before)
     restored = harness.new_machine()
     for offset, record in harness.machine.snapshot():
         restored.replay(offset, harness.serde.decode(harness.serde.encode(record)))
     length = len(harness.journal)
-    _run_all(harness, afterwards)
+    run_all(harness, afterwards)
     for offset, data in enumerate(harness.journal[length:], length):
         restored.replay(offset, harness.serde.decode(data))
     live = entries(harness.machine, now_ms=harness.now_ms)
@@ -414,12 +412,6 @@ def test_a_restored_history_goes_on_as_the_live_one(
     history = harness.machine._state.history
     rings = len({(position.partition, position.committed) for position, _ in live})
     assert history.count <= 8 * max(rings, 6)
-
-
-def _run_all(harness: TransactionsHarness, taken: list[Step]) -> None:
-    for step in taken:
-        with contextlib.suppress(SemelError):
-            step(harness)
 
 
 def test_the_history_moves_with_its_partition_and_goes_on_there() -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 from transactions_harness import A0, A1, B0, GROUP, TIMEOUT_MS, TransactionsHarness, after
+from transactions_situations import ongoing, prepared
 
 from semel_common.errors import (
     ConcurrentTransactionsError,
@@ -24,18 +25,6 @@ from semel_coordinator.transactions.machine import (
 from semel_coordinator.transactions.machine.inquiry import NEVER_TIMES_OUT_MS
 
 HOUR_MS = 3_600_000
-
-
-def ongoing(harness: TransactionsHarness) -> TransactionKey:
-    key = harness.init()
-    harness.add(key, A0)
-    return key
-
-
-def prepared(harness: TransactionsHarness) -> TransactionKey:
-    key = ongoing(harness)
-    harness.prepare(key)
-    return key
 
 
 # -- what is promised ---------------------------------------------------------------------------

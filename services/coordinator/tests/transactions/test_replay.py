@@ -6,7 +6,7 @@ from itertools import permutations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from transactions_harness import A0, A1, B0, GROUP, TransactionsHarness, after, state_of
-from transactions_steps import IDS, LIMITS, Step, key_of, steps, told
+from transactions_steps import IDS, LIMITS, Step, key_of, run_all, steps, told
 
 from semel_common.errors import SemelError
 from semel_common.ids import Participant
@@ -99,13 +99,6 @@ def test_handlers_change_nothing_themselves(taken: list[Step]) -> None:
         [marker.key for marker in machine.markers.pending()], now_ms=harness.now_ms
     )
     assert state_of(machine) == before
-
-
-def run_all(harness: TransactionsHarness, taken: list[Step]) -> None:
-    """Take steps, whatever the answers."""
-    for step in taken:
-        with contextlib.suppress(SemelError):
-            step(harness)
 
 
 def test_pending_markers_come_in_the_order_of_their_decisions_after_a_restart() -> None:
