@@ -11,15 +11,16 @@ secret: a token is only a place in a list, and gives no permission.
 
 import heapq
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 from zlib import crc32
 
 from google.protobuf.message import Message
 
 from semel_common.errors import InvalidRequestError, MessageTooLargeError
 from semel_common.wire.messages.request_bounds import PAGE_TOKEN_LENGTH_MAX
-from semel_runtime.server.form_checks import require_int
+from semel_runtime.server.form_checks import require_int, shown
 from semel_runtime.server.limits.list_turns import pause
 
 ITEMS_MAX = 10_000
@@ -30,6 +31,8 @@ _SORTED_PER_TURN = 5_000
 """Keys that are sorted before others have their turn."""
 _CHECKSUM_LENGTH = 8
 """Characters of a checksum, in hexadecimal."""
+
+Position = TypeVar("Position")
 
 
 class Page:
@@ -102,6 +105,22 @@ class PageTokens:
             raise self.unknown(token)
         return key
 
+    def position(
+        self, token: str, behind: str, parsed: Callable[[str], Position | None]
+    ) -> Position | None:
+        """Return the position behind which a page begins: that of its token, or the one given.
+
+        None: the first page. ``parsed`` reads a position, and returns None for any other text.
+        Raises InvalidRequestError.
+        """
+        key = self.key(token)
+        if key is not None:
+            position = parsed(key)
+            if position is None:
+                raise self.unknown(token)
+            return position
+        return position_behind(behind, parsed)
+
     def unknown(self, token: str) -> InvalidRequestError:
         """Return the error of a token that no answer had."""
         of = f" of {self.of!r}" if self.of else ""
@@ -114,6 +133,21 @@ class PageTokens:
     def _checksum(self, key: str) -> str:
         text = f"{self.rpc}\0{self.of}\0{key}"
         return f"{crc32(text.encode()):0{_CHECKSUM_LENGTH}x}"
+
+
+def position_behind(behind: str, parsed: Callable[[str], Position | None]) -> Position | None:
+    """Return the position that a request gives; None: it gives none.
+
+    Raises InvalidRequestError for any other text.
+    """
+    if not behind:
+        return None
+    position = parsed(behind)
+    if position is None:
+        raise InvalidRequestError(
+            f"behind is {shown(behind)!r}: send the position of an entry", field="behind"
+        )
+    return position
 
 
 def refuse_token(token: str, *, unless: str) -> None:

@@ -4,13 +4,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from semel.coordinator.v1 import history_pb2 as wire
-from semel_common.errors import InvalidRequestError
 from semel_common.wire.messages.request_bounds import AUDIT_ACTIONS_MAX, NAME_LENGTH_MAX
 from semel_coordinator.transactions.machine.history.audit_trail import AuditEntry, AuditFilter
 from semel_coordinator.transactions.rpc.service_parts import ServiceParts
 from semel_runtime.machine import Result
 from semel_runtime.server.calls import Call
-from semel_runtime.server.form_checks import require_count, require_int, require_name, shown
+from semel_runtime.server.form_checks import require_count, require_int, require_name
 from semel_runtime.server.limits.list_turns import pause
 from semel_runtime.server.pages import Page, PageTokens
 
@@ -55,7 +54,8 @@ class AuditLister:
     ) -> wire.ListAuditResponse:
         """List a page of entries, in pieces, so that other callers wait little."""
         parts, page = self.parts, Page(request.limit)
-        wanted, behind = _filter(request), _begin(request)
+        wanted = _filter(request)
+        behind = _TOKENS.position(request.page_token, request.behind, AuditPosition.parsed)
         instance_id = parts.machine.instance_id
         entries = await parts.runner.run(lambda: Result(parts.machine.audit.newest_first()))
         response, looked_at = wire.ListAuditResponse(), behind
@@ -71,22 +71,6 @@ class AuditLister:
             if not count % _PIECE:
                 await pause()
         return response
-
-
-def _begin(request: wire.ListAuditRequest) -> AuditPosition | None:
-    """Return the position behind which the page begins: that of the token, or the one given."""
-    key = _TOKENS.key(request.page_token)
-    if key is not None:
-        position = AuditPosition.parsed(key)
-        if position is None:
-            raise _TOKENS.unknown(request.page_token)
-        return position
-    position = AuditPosition.parsed(request.behind)
-    if position is None and request.behind:
-        raise InvalidRequestError(
-            f"behind is {shown(request.behind)!r}: send the position of an entry", field="behind"
-        )
-    return position
 
 
 def _filter(request: wire.ListAuditRequest) -> AuditFilter:

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from semel.coordinator.v1 import history_pb2 as wire
 from semel.coordinator.v1 import outcomes_pb2
-from semel_common.errors import InvalidRequestError
 from semel_coordinator.transactions.machine import (
     AbortReason,
     EndedTransaction,
@@ -21,7 +20,6 @@ from semel_runtime.server.form_checks import (
     require_int,
     require_known,
     require_name,
-    shown,
 )
 from semel_runtime.server.limits.list_turns import pause
 from semel_runtime.server.pages import Page, PageTokens
@@ -61,7 +59,8 @@ class HistoryLister:
         parts, history = self.parts, self.parts.machine.history
         parts.claim.check()
         wanted = _filter(request, parts.limits)
-        page, behind = Page(request.limit), _begin(request)
+        page = Page(request.limit)
+        behind = _TOKENS.position(request.page_token, request.behind, HistoryPosition.parsed)
         rings = await parts.runner.run(lambda: history.rings(wanted))
         oldest_ms = history.oldest_ms(wanted, now_ms=parts.clock.now_ms())
         response = wire.ListTransactionHistoryResponse()
@@ -79,24 +78,6 @@ class HistoryLister:
             if not count % _PIECE:
                 await pause()
         return response
-
-
-def _begin(request: wire.ListTransactionHistoryRequest) -> HistoryPosition | None:
-    """Return the position behind which the page begins: that of the token, or the one given."""
-    key = _TOKENS.key(request.page_token)
-    if key is not None:
-        position = HistoryPosition.parsed(key)
-        if position is None:
-            raise _TOKENS.unknown(request.page_token)
-        return position
-    if not request.behind:
-        return None
-    position = HistoryPosition.parsed(request.behind)
-    if position is None:
-        raise InvalidRequestError(
-            f"behind is {shown(request.behind)!r}: send the position of an entry", field="behind"
-        )
-    return position
 
 
 def _filter(

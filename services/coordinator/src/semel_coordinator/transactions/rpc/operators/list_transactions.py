@@ -9,7 +9,6 @@ from operator import attrgetter
 from typing import TypeVar
 
 from semel.coordinator.v1 import transactions_pb2 as wire
-from semel_common.errors import InvalidRequestError
 from semel_common.wire.messages.request_bounds import PRODUCER_IDS_MAX
 from semel_coordinator.transactions.machine import ListFilter, ListPosition, TransactionListing
 from semel_coordinator.transactions.machine.listings import ListCandidates
@@ -22,10 +21,9 @@ from semel_runtime.server.form_checks import (
     require_count,
     require_int,
     require_known,
-    shown,
 )
 from semel_runtime.server.limits.list_turns import ListPauses, pause
-from semel_runtime.server.pages import Page, PageTokens, names_after
+from semel_runtime.server.pages import Page, PageTokens, names_after, position_behind
 
 T = TypeVar("T")
 _by_age = attrgetter("by_age")
@@ -56,7 +54,8 @@ class TransactionLister:
         list_work = _ListWork(self.parts, wanted)
         if request.order == wire.LIST_TRANSACTIONS_ORDER_OLDEST_FIRST:
             filling = _Filling(request, _BY_AGE)
-            await list_work.oldest_first(filling, _begin_by_age(request))
+            begin = _BY_AGE.position(request.page_token, request.behind, ListPosition.parsed)
+            await list_work.oldest_first(filling, begin)
         else:
             filling = _Filling(request, _BY_ID)
             await list_work.by_id(filling, _begin_by_id(request))
@@ -188,29 +187,7 @@ def _begin_by_id(request: wire.ListTransactionsRequest) -> ListPosition | None:
     name = _BY_ID.key(request.page_token)
     if name is not None:
         return ListPosition(0, INT64_MAX, name)  # All entries of that id were on the page.
-    return _behind(request)
-
-
-def _begin_by_age(request: wire.ListTransactionsRequest) -> ListPosition | None:
-    """Return the position behind which a page by age begins."""
-    key = _BY_AGE.key(request.page_token)
-    if key is None:
-        return _behind(request)
-    position = ListPosition.parsed(key)
-    if position is None:
-        raise _BY_AGE.unknown(request.page_token)
-    return position
-
-
-def _behind(request: wire.ListTransactionsRequest) -> ListPosition | None:
-    if not request.behind:
-        return None
-    position = ListPosition.parsed(request.behind)
-    if position is None:
-        raise InvalidRequestError(
-            f"behind is {shown(request.behind)!r}: send the position of an entry", field="behind"
-        )
-    return position
+    return position_behind(request.behind, ListPosition.parsed)
 
 
 def _filter(request: wire.ListTransactionsRequest) -> ListFilter:
