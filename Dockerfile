@@ -6,8 +6,8 @@
 # A whole cluster, and every command, in one image:
 #   docker build --target cluster --build-arg PACKAGE=semel --tag semel:0.1.0 .
 #   docker run --rm --name semel --network host --volume semel:/data semel:0.1.0 up
-# The tag, as it was published with Python 3.13.15 for all processors; `docker buildx imagetools inspect` tells of newer.
-ARG BASE_IMAGE=python:3.13-slim@sha256:7c61056e61ac89e852de05f3dc6fa51a6dd2181797bceed46aa725dd7cb2cd3b
+# The tag, as it was published with Python 3.14.7 for all processors; `docker buildx imagetools inspect` tells of newer.
+ARG BASE_IMAGE=python:3.14-slim@sha256:cad9a2c871761c413caa6fdd6441c783451e740a48aaeba60ae62a8b53525ef6
 
 FROM ${BASE_IMAGE} AS build
 # A base may run as somebody else: Spark's does.
