@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from random import Random
-from typing import Self, TypeVar, cast
+from typing import TypeVar, cast
 
 from consumer_harness import Client, pass_time
 from fake_cluster import FakeCluster
@@ -149,16 +149,6 @@ class FakeProducer:
                 other.state = "FATAL"
                 other.settle()
         self.state = "READY"
-
-    @property
-    def _pipeline(self) -> Self:
-        return self
-
-    def _check_send(self) -> None:
-        """Leave it to ``send``."""
-
-    def try_send(self, *_: object) -> None:
-        """Take no record at once: each waits in ``send``."""
 
     async def begin_transaction(self) -> None:
         await self._begin("begin", "READY")
