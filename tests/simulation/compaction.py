@@ -74,10 +74,16 @@ class CompactionWatch:
         self._clock = clock
         self._set: list[tuple[float, int]] = []
         """When the clock was set, and by how much."""
+        self._paused_s = float("-inf")
+        """When the broker last began to stand still."""
 
     def clock_set(self, by_ms: int) -> None:
         """Be told that the clock was set forward or back."""
         self._set.append((asyncio.get_running_loop().time(), by_ms))
+
+    def paused(self) -> None:
+        """Be told that the broker stands still from now on, with a write under way perhaps."""
+        self._paused_s = asyncio.get_running_loop().time()
 
     def rewritten(
         self,
@@ -114,11 +120,14 @@ class CompactionWatch:
 
     def _shown(self) -> "_Shown":
         """Return the times that the clock may have shown when this write was decided."""
-        since = asyncio.get_running_loop().time() - _UNDER_WAY_S
+        now = asyncio.get_running_loop().time()
+        since = now - _UNDER_WAY_S
         shown_ms = [self._clock.now_ms()]
         for at, by_ms in reversed(self._set):
             if at >= since:
                 shown_ms.append(shown_ms[-1] - by_ms)
+        if self._paused_s >= since:
+            shown_ms.append(min(shown_ms) - int(1_000 * (now - self._paused_s)))
         return _Shown(min(shown_ms), max(shown_ms))
 
     def _is_aborted(self, log_id: int, batch: RecordBatch) -> bool:

@@ -101,6 +101,11 @@ class Invariants:
         if life in self._watches:
             self._watches[life].compaction.clock_set(by_ms)
 
+    def paused(self, life: Life) -> None:
+        """Be told that a life stands still from now on."""
+        if life in self._watches:
+            self._watches[life].compaction.paused()
+
     def died(self, life: Life) -> None:
         """Forget a life."""
         self._watches.pop(life, None)

@@ -157,6 +157,7 @@ class Service:
         """Let it stand still."""
         if self.life is not None:
             self._machinery.loop.stop_life(self.life)
+            self._machinery.invariants.paused(self.life)
 
     def resume(self) -> None:
         """Let it go on."""
