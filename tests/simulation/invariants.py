@@ -96,15 +96,9 @@ class Invariants:
         watch = self._watches.get(life)
         return watch is not None and watch.owns_disk
 
-    def clock_set(self, life: Life, by_ms: int) -> None:
-        """Be told that the clock of a life was set."""
-        if life in self._watches:
-            self._watches[life].compaction.clock_set(by_ms)
-
-    def paused(self, life: Life) -> None:
-        """Be told that a life stands still from now on."""
-        if life in self._watches:
-            self._watches[life].compaction.paused()
+    def compaction_of(self, life: Life) -> CompactionWatch | None:
+        """Return the watch of a life's compaction; None: it has no watch."""
+        return self._watches[life].compaction if life in self._watches else None
 
     def died(self, life: Life) -> None:
         """Forget a life."""

@@ -157,7 +157,8 @@ class Service:
         """Let it stand still."""
         if self.life is not None:
             self._machinery.loop.stop_life(self.life)
-            self._machinery.invariants.paused(self.life)
+            if watch := self._machinery.invariants.compaction_of(self.life):
+                watch.paused()
 
     def resume(self) -> None:
         """Let it go on."""
@@ -167,8 +168,8 @@ class Service:
     def set_clock(self, skew_ms: int) -> None:
         """Let its clock on the wall go before or after."""
         before_ms, self._clock.start_ms = self._clock.start_ms, START_MS + skew_ms
-        if self.life is not None:
-            self._machinery.invariants.clock_set(self.life, self._clock.start_ms - before_ms)
+        if self.life and (watch := self._machinery.invariants.compaction_of(self.life)):
+            watch.clock_set(self._clock.start_ms - before_ms)
 
     def restart_later(self, *, move: bool) -> None:
         """Let the supervisor start it again in a while."""
