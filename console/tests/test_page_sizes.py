@@ -137,6 +137,7 @@ def test_the_next_page_of_a_topic_begins_where_this_one_ends(name: str) -> None:
     html = html_of(page)
     assert len(html) <= PAGE_BYTES_MAX
     assert page.more is not None
+    assert b"(the 12 largest of 20)" in html
     last = html.count(b">records<") - 1
     assert 10 < last < PARTITIONS_MAX
     assert page.more.href.endswith(f"after={last}")

@@ -1,8 +1,8 @@
 """How much one page shows: pages stay small, and say what they leave out. No I/O.
 
 A list whose next lines have an address of their own takes ``fitting`` lines, so that the next page
-begins where this one ends. ``within`` cuts every other page: each table and each chart gets what
-the rest of the page leaves.
+begins where this one ends. ``within`` cuts a page that is too large nevertheless: each table and
+each chart gets what the rest of the page leaves.
 """
 
 from collections.abc import Callable, Sequence

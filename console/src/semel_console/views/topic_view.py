@@ -30,6 +30,7 @@ from semel_console.views.paging import fitting
 TOPICS_MAX = 200
 PARTITIONS_MAX = 100
 _BARS = 12
+"""The bars of a chart, the largest first; the table below has all partitions of the page."""
 
 
 def topics_page(listed: Sequence[TopicDescription] | Missing, text: str, after: str) -> Page:
@@ -119,7 +120,8 @@ def topic_page(
 
 def _waiting(topic: str, behind: Mapping[int, int]) -> Chart:
     return Chart(
-        caption="Offsets behind the last stable offset: readers of committed records wait there",
+        caption="Offsets behind the last stable offset: readers of committed records wait there"
+        + _largest(len(behind)),
         bars=[
             Bar(
                 label=f"partition {number}",
@@ -143,7 +145,8 @@ def _holders_ages(topic: str, holders: Mapping[int, Holder | Missing]) -> Chart 
     if not held:
         return None
     return Chart(
-        caption="Age of each last stable offset: how long its holder has been open",
+        caption="Age of each last stable offset: how long its holder has been open"
+        + _largest(len(held)),
         bars=[
             Bar(
                 label=f"partition {number}",
@@ -155,6 +158,10 @@ def _holders_ages(topic: str, holders: Mapping[int, Holder | Missing]) -> Chart 
             for minus_ms, number in held[:_BARS]
         ],
     )
+
+
+def _largest(count: int) -> str:
+    return f" (the {_BARS} largest of {count})" if count > _BARS else ""
 
 
 def _partitions(
