@@ -9,7 +9,7 @@ from pathlib import Path
 import uvloop
 from rich.console import Console
 
-from bench import console, database, deletion, footprint, postgres, semel_alone
+from bench import console, database, deletion, footprint, postgres, semel_alone, written
 from bench.measure import Figure, Measured, repeat, show
 from bench.tracing.instructions import instructions
 from bench.tracing.processor_time import processor_time
@@ -21,6 +21,7 @@ STANDALONE = {
     "footprint": footprint.footprint,
     "console": console.console,
     "deletion": deletion.deletion,
+    "written": written.written,
     "tracing": processor_time,
     "tracing-instructions": instructions,
     "postgres": postgres.postgres,

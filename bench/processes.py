@@ -35,6 +35,14 @@ def _status_mib(pid: int, field: str) -> float:
     return 0.0
 
 
+def written_bytes(pid: int) -> int:
+    """Return how many bytes it has let the system write to disks: see proc_pid_io(5)."""
+    for line in Path(f"/proc/{pid}/io").read_text().splitlines():
+        if line.startswith("write_bytes:"):
+            return int(line.split()[1])
+    raise ValueError(f"/proc/{pid}/io has no line write_bytes")
+
+
 def memory_gib() -> float:
     """Return how much memory the machine has."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
