@@ -92,5 +92,5 @@ LOG_SIZE = Curve(
     sizes=(0.1, 0.3, 1, 2.5, 5),
     measure=log_size,
     why="Flat: offsets and times are found by index, and a start reads no records. With "
-    "`LOG_GB=20` it goes on to 20 GB, for which the disk needs 30.",
+    "`LOG_GB=40` it goes on to 40 GB, for which the disk needs 60.",
 )
