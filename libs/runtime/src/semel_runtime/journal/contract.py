@@ -207,8 +207,9 @@ class BatchStore(Protocol):
     async def give_back(self) -> bool:
         """Give a bounded part of the space that is free to the file system, if it is worth it.
 
-        Answers whether there is more to give back now: in the midst of a deletion, while `delete`
-        has not answered 0, nothing is. Counts as a write.
+        Pauses after it, so that few appends ever meet such a step. Answers whether there is more to
+        give back now: in the midst of a deletion, while `delete` has not answered 0, nothing is.
+        Counts as a write.
         """
         ...
 

@@ -81,7 +81,7 @@ class CompactionPass:
                 return None
             size_bytes += await paced(self._step(cleaning, batches))
             offset = _end(batches[-1])
-        while await paced(self._store.give_back()):
+        while await self._store.give_back():
             pass
         self.unopened = cleaning.unopened
         return LogCompacted(

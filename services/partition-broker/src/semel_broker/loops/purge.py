@@ -91,5 +91,5 @@ class Purger:
         )
 
     async def _shorten(self) -> None:
-        while not self._wanted.is_set() and await paced(self._store.give_back()):
+        while not self._wanted.is_set() and await self._store.give_back():
             pass

@@ -22,6 +22,7 @@ from semel_runtime.journal.sqlite.payloads.payload_rows import has_places, store
 from semel_runtime.journal.sqlite.payloads.payload_space import PayloadSpace
 from semel_runtime.journal.sqlite.statements import Value
 from semel_runtime.journal.sqlite.vacuum import Vacuum
+from semel_runtime.process.background_pace import paced
 
 # Walks from batch to batch until it has enough bytes. (`length` reads no payload.) It finds them in
 # order; to say so (ORDER BY) would carry all payloads through a sorter, and through a file.
@@ -239,6 +240,10 @@ class SqliteBatchStore:
     async def give_back(self) -> bool:
         """See `BatchStore.give_back`."""
         await self._writer.check_epoch()
-        if not self._vacuum.is_held and await self._space.give_back():
+        if not self._vacuum.is_held and await self._give_payloads_back():
             return True
-        return await self._vacuum.give_back()
+        return await paced(self._vacuum.give_back())
+
+    async def _give_payloads_back(self) -> bool:
+        """Take a step that holds no append up, but keeps the disk busy while it removes files."""
+        return await paced(self._space.give_back(), pause_steps=1)
