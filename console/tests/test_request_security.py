@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from semel_console.web.security import HEADERS, Guard, host_name, refusal
+from semel_console.web.security import ADDRESS_MAX_BYTES, HEADERS, Guard, host_name, refusal
 
 HOSTS = {"127.0.0.1", "localhost", "::1", "console.example.com"}
 
@@ -48,6 +48,22 @@ def test_only_pages_of_the_console_may_ask(
 ) -> None:
     refused = refusal(method, Headers(headers), HOSTS)
     assert (refused and refused.status) == status
+
+
+async def test_an_address_that_would_fill_a_page_is_refused() -> None:
+    async def page(_: Request) -> PlainTextResponse:
+        return PlainTextResponse("text")
+
+    guard = Middleware(Guard, hosts=HOSTS, has_tls=False)
+    app = Starlette(routes=[Route("/", page)], middleware=[guard])
+    transport = httpx.ASGITransport(app=app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as browser:
+        assert (await browser.get(f"/?q={'x' * 10_000}")).status_code == 200
+        for path in (f"/?q={'x' * ADDRESS_MAX_BYTES}", f"/{'x' * ADDRESS_MAX_BYTES}"):
+            answer = await browser.get(path)
+            assert answer.status_code == 414
+            assert "more than 16,384" in answer.text
+            assert len(answer.content) < 200
 
 
 @pytest.mark.parametrize(

@@ -178,6 +178,9 @@ async def test_a_search_with_one_find_goes_there(stage: Stage) -> None:
         ("/partition?topic=orders&partition=2", 400),
         ("/partition?topic=orders&partition=²", 400),
         (f"/topics?q={'x' * 2001}", 400),
+        ("/topic?name=%00", 400),
+        ("/tail?topic=a/b", 400),
+        (f"/group?id={'g' * 1_999}", 400),
     ],
 )
 async def test_an_address_that_names_nothing_says_so(stage: Stage, path: str, status: int) -> None:

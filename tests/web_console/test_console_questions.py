@@ -321,6 +321,33 @@ async def test_an_open_page_shows_what_is_new_without_a_reload(stand: Stand) -> 
         assert await person.page.evaluate("window.kept") == "the same page"
 
 
+async def test_an_open_page_says_that_its_topic_is_gone_until_it_is_there_again(
+    stand: Stand,
+) -> None:
+    admin = stand.client.admin()
+    await admin.create_topic("fleeting", partitions=1)
+    page = await stand.browser.new_page()  # A person's tab takes a status of 404 for a fault.
+    await page.goto(f"{stand.url}topic?name=fleeting")
+    await page.get_by_text("no transaction holds it").wait_for(timeout=NEWS_MS)
+    await admin.delete_topic("fleeting")
+    await page.get_by_text("This page cannot be shown").wait_for(timeout=NEWS_MS)
+    await admin.create_topic("fleeting", partitions=1)
+    await page.get_by_text("no transaction holds it").wait_for(timeout=NEWS_MS)
+    await page.close()
+
+
+async def test_an_open_page_stays_where_the_answer_is_no_page(stand: Stand) -> None:
+    page = await stand.browser.new_page()
+    await page.goto(f"{stand.url}transactions")
+    await page.route("**/transactions", lambda route: route.fulfill(status=503, body="too busy"))
+    await page.get_by_text("The console does not answer.").wait_for(timeout=NEWS_MS)
+    assert await page.get_by_role("heading", name="Transactions").is_visible()
+    await page.unroute("**/transactions")
+    lost = page.get_by_text("The console does not answer.")
+    await lost.wait_for(state="hidden", timeout=NEWS_MS)
+    await page.close()
+
+
 async def test_a_tail_shows_the_newest_record_on_top_until_it_is_stopped(stand: Stand) -> None:
     await stand.client.admin().create_topic("tailed", partitions=2)
     send = stand.client.producer().send_and_wait

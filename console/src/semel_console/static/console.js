@@ -18,6 +18,15 @@
     if (stream) stream.close();
     stream = null;
   };
+  // A page of the console takes the place of the one before, also a page that names a service which is
+  // away. Another answer, such as that of a server which is overloaded, leaves the page as it is.
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    const kind = event.detail.xhr.getResponseHeader("Content-Type") || "";
+    const isPage = kind.startsWith("text/html");
+    event.detail.shouldSwap = isPage;
+    event.detail.isError = !isPage;
+    lost.hidden = isPage;
+  });
   document.addEventListener("visibilitychange", () => (document.hidden ? rest() : listen()));
   window.addEventListener("pagehide", rest);
   window.addEventListener("pageshow", listen);

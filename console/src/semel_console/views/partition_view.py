@@ -50,7 +50,7 @@ def partition_page(asked: AskedPartition) -> Page:
         trail=(link("Topics", "/topics"), link(at.topic, places.topic(at.topic))),
         notices=_notices(asked),
         sections=(
-            Section(title="", blocks=(_facts(asked),)),
+            Section(title="", blocks=(*_unknown_holder(asked), _facts(asked))),
             Section(title="Producers", blocks=(_producers(asked.producers),)),
         ),
     )
@@ -58,13 +58,19 @@ def partition_page(asked: AskedPartition) -> Page:
 
 def _notices(asked: AskedPartition) -> Sequence[Notice]:
     marks, holder = asked.marks, asked.holder
-    if isinstance(marks, Missing) or isinstance(holder, Missing):
+    if isinstance(marks, Missing):
         return ()
     if marks.end == marks.stable_end:
         text = "No transaction holds the last stable offset: readers of committed records see all."
         return (Notice(text=text, tone=Tone.GOOD),)
     behind = "" if isinstance(asked.waiting, Missing) else f"{counted(asked.waiting, 'record')} "
     wait = f"{behind}from offset {marks.stable_end} on" if behind else "records"
+    if isinstance(holder, Missing):
+        text = (
+            "A transaction holds the last stable offset. Readers of committed records do not see"
+            f" {wait}."
+        )
+        return (Notice(text=text, tone=Tone.WARN),)
     if holder is None:
         text = f"A transaction has just ended here; {wait} become visible now."
         return (Notice(text=text, tone=Tone.WARN),)
@@ -78,6 +84,13 @@ def _notices(asked: AskedPartition) -> Sequence[Notice]:
             else (),
         ),
     )
+
+
+def _unknown_holder(asked: AskedPartition) -> Sequence[Missing]:
+    """Return why the holder is not known, where there is one."""
+    marks = asked.marks
+    is_held = isinstance(marks, Missing) or marks.end > marks.stable_end
+    return (asked.holder,) if is_held and isinstance(asked.holder, Missing) else ()
 
 
 def _transaction(holder: Holder) -> str:

@@ -13,7 +13,13 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from aiosemel import Security, SemelClient
-from aiosemel.errors import AuthorizationError, SaslAuthenticationError, SemelError
+from aiosemel.errors import (
+    AuthorizationError,
+    CorruptMessageError,
+    InvalidRequestError,
+    SaslAuthenticationError,
+    SemelError,
+)
 from semel_console.options import ConsoleOptions
 from semel_console.pages import ACTIONS, PAGES
 from semel_console.views.blocks import Notice, Page, Tone
@@ -78,6 +84,8 @@ class Console:
             status = 403
         elif error.code.name.endswith(_NOT_FOUND):
             status = 404
+        elif isinstance(error, InvalidRequestError) and not isinstance(error, CorruptMessageError):
+            status = 400  # The address has a name that no such thing can have.
         missing = self.instances.explain("This page", error)
         return visit.show(_failed("This page cannot be shown", missing.why), status=status)
 

@@ -27,6 +27,8 @@ HEADERS = {
 }
 _TLS_HEADER = ("Strict-Transport-Security", "max-age=31536000")
 _READING = frozenset({"GET", "HEAD"})
+ADDRESS_MAX_BYTES = 16_384
+"""A page repeats its address: with a longer one, it would be larger than pages may be."""
 
 
 class Refusal(NamedTuple):
@@ -61,6 +63,7 @@ class Guard:
             await send(message)
 
         refused = refusal(str(scope["method"]), Headers(scope=scope), self._hosts)
+        refused = refused or refusal_of_address(scope["path"], scope["query_string"])
         if refused is None:
             await self._app(scope, receive, send_with_headers)
         else:
@@ -83,6 +86,14 @@ def refusal(method: str, headers: Headers, hosts: Collection[str]) -> Refusal | 
     if site == "cross-site" and mode != "navigate":
         return Refusal(403, "another site may link to the console, and not load parts of it")
     return None
+
+
+def refusal_of_address(path: str, query: bytes) -> Refusal | None:
+    """Return why an address is refused; None: it is not."""
+    length = len(path.encode()) + len(query)
+    if length <= ADDRESS_MAX_BYTES:
+        return None
+    return Refusal(414, f"the address has {length:,} bytes, more than {ADDRESS_MAX_BYTES:,}")
 
 
 def host_name(host: str) -> str:
