@@ -62,12 +62,12 @@ def prose(module: Module) -> str:
     """Return the docstrings of a module, also of its constants, and its comments."""
     docstrings = [
         node.value.value
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Constant)
         and isinstance(node.value.value, str)
     ]
-    comments = [comment.text for comment in module.comments()]
+    comments = [comment.text for comment in module.comments]
     return re.sub(r"``[^`]*``", "code", "\n".join((*docstrings, *comments)))
 
 

@@ -7,10 +7,10 @@ import io
 import subprocess
 import tokenize
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,9 +35,9 @@ class Comment(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Module:
-    """A hand-written Python file."""
+    """A hand-written Python file. Many tests ask for the same parts of it: each is found once."""
 
     path: str
     """Relative to the root, with forward slashes."""
@@ -60,39 +60,55 @@ class Module:
         name = self.path.partition("/src/")[2].removesuffix(".py").removesuffix("/__init__")
         return name.replace("/", ".")
 
-    def comments(self) -> Iterator[Comment]:
-        """Yield its comments; text in strings is none."""
-        for token in tokenize.generate_tokens(io.StringIO(self.text).readline):
-            if token.type == tokenize.COMMENT:
-                yield Comment(token.start[0], token.string)
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """All nodes of its tree, as `ast.walk` yields them."""
+        return tuple(ast.walk(self.tree))
 
-    def calls(self) -> Iterator[ast.Call]:
-        """Yield its calls."""
-        return (node for node in ast.walk(self.tree) if isinstance(node, ast.Call))
+    @cached_property
+    def comments(self) -> tuple[Comment, ...]:
+        """Its comments; text in strings is none."""
+        if "#" not in self.text:
+            return ()
+        tokens = tokenize.generate_tokens(io.StringIO(self.text).readline)
+        return tuple(
+            Comment(token.start[0], token.string)
+            for token in tokens
+            if token.type == tokenize.COMMENT
+        )
 
-    def uses(self, is_offence: Callable[[str], object]) -> Iterator[Offence]:
-        """Yield where it imports or reads a name that, in full as imported, is an offence."""
-        aliases = imported_names(self.tree)
-        for node in ast.walk(self.tree):
+    @cached_property
+    def calls(self) -> tuple[ast.Call, ...]:
+        """Its calls."""
+        return tuple(node for node in self.nodes if isinstance(node, ast.Call))
+
+    @cached_property
+    def names(self) -> tuple[tuple[str, ast.expr | ast.stmt], ...]:
+        """The names that it imports or reads, in full as imported, each with its node."""
+        aliases = imported_names(self.nodes)
+        found: list[tuple[str, ast.expr | ast.stmt]] = []
+        for node in self.nodes:
             if isinstance(node, ast.Import | ast.ImportFrom):
-                names = [name for name in imports(node).values() if is_offence(name)]
+                found += ((name, node) for name in imports(node).values())
             elif isinstance(node, ast.Attribute | ast.Name):
                 first, dot, rest = ast.unparse(node).partition(".")
                 name = aliases.get(first, first if hasattr(builtins, first) else f"local.{first}")
-                names = [name + dot + rest] if is_offence(name + dot + rest) else []
-            else:
-                continue
-            yield from (self.offence(node, name) for name in names)
+                found.append((name + dot + rest, node))
+        return tuple(found)
+
+    def uses(self, is_offence: Callable[[str], object]) -> Iterator[Offence]:
+        """Yield where it imports or reads a name that, in full as imported, is an offence."""
+        return (self.offence(node, name) for name, node in self.names if is_offence(name))
 
     def offence(self, node: ast.expr | ast.stmt | ast.alias, what: str) -> Offence:
         """Return an offence at a node."""
         return Offence(self.path, node.lineno, what)
 
 
-def imported_names(tree: ast.Module) -> dict[str, str]:
+def imported_names(nodes: Iterable[ast.AST]) -> dict[str, str]:
     """Return the full names of a module's imports, by the name that each has there."""
     found: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import | ast.ImportFrom):
             found |= imports(node)
     return found

@@ -54,7 +54,7 @@ def test_no_function_is_longer_than_a_screen() -> None:
     report(
         module.offence(node, f"{node.name} has {lines} lines, more than {FUNCTION_LINES_MAX}")
         for module in modules()
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and (lines := (node.end_lineno or node.lineno) - node.lineno + 1) > FUNCTION_LINES_MAX
     )
@@ -78,7 +78,7 @@ def test_a_test_name_is_a_sentence() -> None:
         module.offence(node, f"{node.name} is no sentence")
         for module in modules()
         if module.is_test
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and node.name.startswith("test_")
         and len(node.name.split("_")) <= 3
@@ -89,7 +89,7 @@ def test_comments_leave_nothing_to_do() -> None:
     report(
         Offence(module.path, comment.line, comment.text)
         for module in modules()
-        for comment in module.comments()
+        for comment in module.comments
         if re.search(r"\b(TODO|FIXME|XXX|HACK)\b", comment.text)
     )
 
@@ -99,7 +99,7 @@ def test_every_suppression_names_its_rule_and_its_reason() -> None:
     report(
         Offence(module.path, comment.line, comment.text)
         for module in modules()
-        for comment in module.comments()
+        for comment in module.comments
         if unexplained.search(comment.text)
     )
 
@@ -120,7 +120,7 @@ def test_only_a_module_that_talks_to_a_terminal_prints() -> None:
     report(
         module.offence(call, "print")
         for module in outside(PRINTING)
-        for call in module.calls()
+        for call in module.calls
         if ast.unparse(call.func) == "print"
     )
 
@@ -229,7 +229,7 @@ def test_pure_modules_wait_for_nothing() -> None:
     report(
         module.offence(node, "await")
         for module in pure_modules()
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.Await)
     )
 
@@ -243,7 +243,7 @@ def test_tests_of_members_do_not_sleep() -> None:
         module.offence(call, ast.unparse(call))
         for module in outside(SLEEPING)
         if module.is_test
-        for call in module.calls()
+        for call in module.calls
         if ast.unparse(call.func) in {"asyncio.sleep", "time.sleep"}
         and ast.unparse(call.args[0]) != "0"
     )
@@ -258,8 +258,8 @@ def test_no_text_from_outside_is_a_template() -> None:
     report(
         module.offence(node, f"{ast.unparse(node)[:80]}: the template is no literal")
         for module in modules()
-        for constants in (text_constants(module.tree),)
-        for node in ast.walk(module.tree)
+        for constants in (text_constants(module.nodes),)
+        for node in module.nodes
         if isinstance(node, ast.expr)
         and (template := template_of(node, constants)) is not None
         and not isinstance(template, ast.Constant)
@@ -285,7 +285,7 @@ def test_no_text_from_outside_is_a_template() -> None:
 )
 def test_a_template_that_is_no_literal_is_found(code: str) -> None:
     tree = ast.parse(code)
-    constants = text_constants(tree)
+    constants = text_constants(ast.walk(tree))
     templates = [
         template_of(node, constants) for node in ast.walk(tree) if isinstance(node, ast.expr)
     ]
@@ -310,7 +310,7 @@ def test_classes_inherit_only_from_errors_and_protocols() -> None:
         module.offence(base, f"{node.name} is a {ast.unparse(base)}")
         for module in modules()
         if module.is_source
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.ClassDef)
         for base in node.bases
         if not BASES.fullmatch(ast.unparse(base).partition("[")[0])
@@ -420,11 +420,11 @@ def is_text(node: ast.expr, constants: set[str]) -> bool:
     )
 
 
-def text_constants(tree: ast.Module) -> set[str]:
+def text_constants(nodes: Iterable[ast.AST]) -> set[str]:
     """Return the names that a module gives to texts."""
     return {
         ast.unparse(target)
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Assign) and is_text(node.value, set())
         for target in node.targets
     }
