@@ -6,12 +6,13 @@ from dataclasses import replace
 from aiosemel._producer.batching.batch import Batch
 from aiosemel._producer.batching.record_sizes import Slice, record_size, slices
 from semel_common.record_batches.batches import Columns, decode_parts
+from semel_common.record_batches.headers import HeaderPairs
 from semel_common.record_batches.sequence_numbers import next_sequence
 
 
 def cut(batch: Batch, limit_bytes: int) -> tuple[Batch, ...]:
     """Return the parts of a batch, each within a limit, or one record that is larger alone."""
-    columns = columns_of(batch)
+    columns = columns_of(batch, batch.headers)
     sizes = list(_sizes(columns))
     parts: list[Batch] = []
     sequence = batch.base_sequence
@@ -25,15 +26,15 @@ def cut(batch: Batch, limit_bytes: int) -> tuple[Batch, ...]:
     return tuple(parts)
 
 
-def columns_of(batch: Batch) -> Columns:
-    """Return the records of a batch."""
+def columns_of(batch: Batch, headers: dict[int, HeaderPairs]) -> Columns:
+    """Return the records of a batch, with these headers."""
     if batch.encoded:
-        return replace(decode_parts(batch.encoded, batch.timestamps_ms), headers=batch.headers)
+        return replace(decode_parts(batch.encoded, batch.timestamps_ms), headers=headers)
     return Columns(
         values=batch.values,
         keys=batch.keys,
         timestamps_ms=batch.timestamps_ms,
-        headers=batch.headers,
+        headers=headers,
     )
 
 

@@ -1,7 +1,6 @@
 """From the machines' values to messages of the wire."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from aiosemel._consumer.group.committed_offsets import to_commit
 from aiosemel._producer.batching.batch import Batch, Request
@@ -79,7 +78,7 @@ def _records(batch: Batch) -> Pieces:
     headers = batch.headers if batch.span is None else traced(batch)
     if batch.encoded and not headers:
         return encode_parts(batch.encoded, batch.timestamps_ms)
-    return (encode_records(replace(columns_of(batch), headers=headers)),)
+    return (encode_records(columns_of(batch, headers)),)
 
 
 def _partition(batch: Batch, content: Pieces) -> Pieces:

@@ -12,6 +12,7 @@ Pure.
 
 import struct
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -37,7 +38,7 @@ class LogIdentity(NamedTuple):
     """By chance, 64 bits: a frame of another folder's log of that number has another one."""
 
 
-class LoggedAppend(Struct, frozen=True, kw_only=True):
+class LoggedAppend(Struct, frozen=True, kw_only=True, dict=True):
     """One append, as it lies in the log and as the tables get it."""
 
     base_offset: int
@@ -53,7 +54,7 @@ class LoggedAppend(Struct, frozen=True, kw_only=True):
         """Where the journal ends with it."""
         return self.base_offset + self.record_count
 
-    @property
+    @cached_property
     def size_bytes(self) -> int:
         """How long its frame is."""
         size = _PREFIX.size + _HEAD.size + len(self.data) + _BATCH.size * len(self.batches)
