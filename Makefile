@@ -30,9 +30,10 @@ JAEGER_AT   := v1.76.0
 JAEGER      := build/jaeger/$(JAEGER_AT)/jaeger-all-in-one
 GHZ         := build/tools/ghz-$(GHZ_VERSION)/ghz
 
-# Processes that run tests side by side. `make test` has one unless this names more: its tests start
-# processes, so one keeps two cores busy. `make test-fast` has three: some of its tests wait.
-WORKERS     ?=
+# Processes that run tests side by side: two for each core, for many tests wait, and at most eight, each of
+# which has clusters of its own. WORKERS=0: tests run one after the other in the process of pytest itself.
+WORKERS     ?= $(shell $(PYTHON) -c 'import os; print(min(8, 2 * (os.cpu_count() or 1)))')
+SIDE_BY_SIDE = --numprocesses=$(WORKERS) --dist=loadfile
 
 # uv must take the environment that is here, whatever environment the caller has active, and bring no Python.
 export UV_PROJECT_ENVIRONMENT := $(CURDIR)/$(VENV)
@@ -65,11 +66,11 @@ pipeline: $(SPARK) ## both pipelines on a cluster of Spark, processes killed, in
 	$(BIN)/python -m semel_pipelines.proof $(if $(SEED),--seed $(SEED))
 
 test: $(SPARK) ## all set-up, then all tests: WORKERS=n
-	$(BIN)/pytest $(if $(WORKERS),--numprocesses=$(WORKERS) --dist=loadfile)
+	$(BIN)/pytest $(SIDE_BY_SIDE)
 
 test-fast: $(KUBERNETES) ## the quick tests, without Spark, PostgreSQL and processes: PYTHON=python3.13
 	@# Spark's folder is not named: its conftest.py imports PySpark, which this target does not install.
-	$(BIN)/pytest --fast --quiet --numprocesses=$(or $(WORKERS),3) --dist=loadfile $(FAST_TESTS)
+	$(BIN)/pytest --fast --quiet $(SIDE_BY_SIDE) $(FAST_TESTS)
 
 test-journals: $(SYNCED) ## what every journal must do, on each engine: SQLite, PostgreSQL, in memory
 	$(BIN)/pytest -v libs/runtime/tests/journal
@@ -142,7 +143,7 @@ loadtest: $(SYNCED) $(GHZ) ## all of loadtest/ with ghz against a cluster: SCENA
 	$(BIN)/python -m loadtest --ghz $(GHZ) $(if $(BOOTSTRAP),--bootstrap $(BOOTSTRAP)) $(SCENARIOS)
 
 coverage: $(SPARK) ## all tests with branch coverage: pure modules must reach 100 %
-	$(BIN)/pytest --cov --cov-report=
+	$(BIN)/pytest --cov --cov-report= $(SIDE_BY_SIDE)
 	$(BIN)/coverage report --include=$$(PYTHONPATH=tests $(BIN)/python -m pure_modules) --fail-under=100
 
 check: $(SPARK) ## format, lint, types, dependency contracts, tidiness, protos (lint, compatibility, fresh)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import engines
 import pytest
-from file_scheduling import FileScheduling
+from file_scheduling import FileScheduling, turn
 from hypothesis import HealthCheck, settings
 from open_connections import watch_open_connections
 from surroundings import (
@@ -84,7 +84,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark each test with its engines, before ``-m`` selects."""
+    """Mark each test with its engines, before ``-m`` selects, and let long files come first."""
     for item in items:
         assert isinstance(item, pytest.Function)
         parameters = item.callspec.params if hasattr(item, "callspec") else {}
@@ -93,10 +93,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(marker)
         if item.get_closest_marker("spark") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SPARK_TIMEOUT_S))
+    long = {item for item in items if _engines_of(item) or item.get_closest_marker("slow")}
     if config.getoption("fast"):
-        left_out = {item for item in items if _engines_of(item) or item.get_closest_marker("slow")}
-        config.hook.pytest_deselected(items=list(left_out))
-        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=list(long))
+        items[:] = [item for item in items if item not in long]
+    else:
+        files = {item.path for item in long}
+        items.sort(key=lambda item: turn(item.nodeid, is_long=item.path in files))
 
 
 @pytest.hookimpl(wrapper=True)
