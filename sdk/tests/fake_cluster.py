@@ -67,6 +67,8 @@ class FakeCluster:
 
     def __init__(self, brokers: int = 1) -> None:
         self.brokers = brokers
+        self.group_host = "group"
+        """Where the group coordinator is."""
         self.cluster_id = "c"
         self.version = 1
         self.topics: dict[str, str] = {}
@@ -222,7 +224,7 @@ class FakeCluster:
             ),
         )
         addresses = [(cluster.SERVICE_ROLE_COORDINATOR, 0, "coordinator")]
-        addresses.append((cluster.SERVICE_ROLE_GROUP_COORDINATOR, 0, "group"))
+        addresses.append((cluster.SERVICE_ROLE_GROUP_COORDINATOR, 0, self.group_host))
         addresses += [(cluster.SERVICE_ROLE_BROKER, i, f"broker{i}") for i in range(self.brokers)]
         for role, instance_id, host in addresses:
             response.instances.add(role=role, instance_id=instance_id, host=host, port=1)

@@ -18,7 +18,12 @@ PROCESSES = 4
 """More than there are partitions: an idle member gets the partitions of a member that leaves."""
 GROUP = "short-lived"
 STARTED_S = 5.0
-"""From the end of the faults: services start again first."""
+"""From the end of the faults: services start again first, within 1.5 s.
+
+And the first metadata of a client may name a process that stands still, while its successor has not
+registered. The first member lives for 0.9 s then, and its goodbye waits for 1.5 s, the time-out of
+a request; after that, the client asks again.
+"""
 WATCHED_S = 6.0
 UNHELD_MAX_S = 3.0
 """A heartbeat interval is 1 s, and so is a life; the rest is for messages on their way."""

@@ -104,6 +104,23 @@ async def test_closing_does_not_wait_for_a_group_that_never_answered(
     assert [heartbeat.member_epoch for heartbeat in heartbeats(fake)].count(LEAVE_EPOCH) == leaves
 
 
+async def test_the_next_member_asks_where_the_group_coordinator_is_after_a_lost_goodbye(
+    fake: FakeCluster,
+) -> None:
+    fake.down = {"group:1"}
+    async with client_of(fake) as client:
+        first = client.consumer("g")
+        first.subscribe(["orders"])
+        await first.poll(timeout_ms=500)
+        fake.group_host = "successor"
+        fake.version += 1
+        await first.close(timeout_ms=1_000)
+        second = client.consumer("g")
+        second.subscribe(["orders"])
+        await second.poll(timeout_ms=500)
+        assert second.assignment()
+
+
 async def test_a_broker_that_fails_for_long_is_warned_of(
     fake: FakeCluster, caplog: pytest.LogCaptureFixture
 ) -> None:

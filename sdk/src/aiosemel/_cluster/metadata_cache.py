@@ -81,6 +81,7 @@ class MetadataCache:
         self._refresh_begun_at: float | None = None
         self._refreshing: asyncio.Future[None] | None = None
         self._refreshing_all = False
+        self._is_doubted = False
         self._patience_ms = METADATA_PATIENCE_MS
         self._strangers = Failures()
         self.failures = Failures()
@@ -94,6 +95,18 @@ class MetadataCache:
     def is_anything(self) -> bool:
         """Whether anything was answered yet."""
         return self._metadata is not None
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether there is metadata, and no doubt of it."""
+        return self._metadata is not None and not self._is_doubted
+
+    def doubt(self) -> None:
+        """Ask again before the next call.
+
+        For a caller that gives up when an instance has not answered: another may be in charge now.
+        """
+        self._is_doubted = True
 
     @property
     def metadata(self) -> ClusterMetadata:
@@ -292,6 +305,7 @@ class MetadataCache:
                 continue
             if all_topics:
                 self._refreshed_at = asyncio.get_running_loop().time()
+            self._is_doubted = False
             self._topics_answered = set(names)
             self.failures.succeeded()
             self._patience_ms = METADATA_PATIENCE_MS

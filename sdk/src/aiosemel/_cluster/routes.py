@@ -171,7 +171,7 @@ class Cluster:
         request_timeout_ms: int | None = None,
     ) -> Res:
         """Send a request along a route once. Raises what ``Connection.call`` raises."""
-        if not self.cache.is_anything:
+        if not self.cache.is_usable:
             await self.cache.refresh(deadline)
         return await self.attempt_at(
             route(), method, request, deadline=deadline, request_timeout_ms=request_timeout_ms

@@ -123,6 +123,8 @@ class GroupMember:
             except SemelError as error:
                 _log.debug("leaving group %s failed: %s", self._group_id, error)
                 self.membership.failed(heartbeat, error)
+                if isinstance(error, RefreshRetriableError):
+                    self._cluster.cache.doubt()  # The client's next member would ask there, too.
 
     async def ask_again(self, deadline: Deadline) -> bool:
         """Send a heartbeat now; returns whether its answer brought a newer epoch, in time."""
