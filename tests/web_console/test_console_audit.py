@@ -64,6 +64,27 @@ async def test_an_address_keeps_a_filter_and_its_command_tells_the_same(
     assert ("No request matches." in page.text) is not is_found
 
 
+async def test_looks_at_records_stand_there_once_for_some_minutes(stage: Stage) -> None:
+    await stage.client.producer().send_and_wait("orders", b"a value")
+    assert "No request matches." in (await stage.page("/audit", call="Fetch")).text
+    for path in ("/messages", "/messages", "/tail"):
+        page = await stage.page(path, topic="orders", partition=0, since="0-0")
+        assert "a value" in page.text
+    page = await stage.until("done", "/audit", call="Fetch")
+    assert page.text.count("to see records of orders-0 in the console") == 1
+    assert "User:ANONYMOUS" in page.text
+
+
+async def test_no_record_is_shown_whose_look_the_audit_cannot_have(stage: Stage) -> None:
+    await stage.client.producer().send_and_wait("orders", b"a value")
+    await stage.page("/partition", topic="orders", partition=0)  # It learns of the topic.
+    await stage.cluster.stop_service("coordinator-0")
+    answer = await stage.browser.get("/messages", params={"topic": "orders", "partition": 0})
+    assert "a value" not in answer.text
+    await stage.cluster.start_service("coordinator-0")
+    assert "a value" in (await stage.until("a value", "/messages?topic=orders&partition=0")).text
+
+
 async def test_a_reset_of_a_group_stands_there(stage: Stage) -> None:
     await stage.client.admin().groups.alter_offsets(
         "reports", {("orders", 0): 0}, operator="ada", reason="read it again"

@@ -39,6 +39,7 @@ from aiosemel.options.pool_options import PoolOptions, pool_name
 from aiosemel.options.relay_options import RelayOptions
 from aiosemel.types.after_restore import AfterRestore
 from aiosemel.types.joint_handle import JointHandle
+from semel.coordinator.v1.outcomes_pb2 import Operator
 from semel_common.library_log import get_logger
 from semel_common.telemetry.trace_context import outside, tracer_of
 from semel_common.wire.channel_options import ChannelOptions
@@ -289,14 +290,21 @@ class SemelClient:
         options: ConsumerOptions | None = None,
         *,
         with_outcomes: bool = False,
+        operator: str = "",
+        reason: str = "",
     ) -> LogRangeReader:
         """Return what reads a part of one log. Of the options, those for groups have no meaning.
 
         ``with_outcomes``: each ``ColumnBatch`` tells whether its transaction is open, committed or
-        aborted, for readers of uncommitted records.
+        aborted, for readers of uncommitted records. ``operator`` and ``reason``: a person looks at
+        the records, and the audit has an entry of this range before the first record is answered.
         """
         return LogRangeReader(
-            self._context, log_range, options or ConsumerOptions(), with_outcomes=with_outcomes
+            self._context,
+            log_range,
+            options or ConsumerOptions(),
+            with_outcomes=with_outcomes,
+            operator=Operator(name=operator, reason=reason) if operator or reason else None,
         )
 
     def transform(  # noqa: PLR0913 - all are named

@@ -36,7 +36,7 @@ async def show(visit: Visit) -> Response:
     )
     scanned: ScannedRecords | Missing = Missing(what="The records", why="their offsets are unknown")
     if isinstance(marks, Watermarks):
-        scanned = await visit.ask("The records", scan(visit.client, topic, wanted, marks))
+        scanned = await visit.ask("The records", scan(visit, topic, wanted, marks))
     if isinstance(scanned, ScannedRecords):
         scanned = replace(scanned, transactions=await transactions_of(visit, scanned))
     return visit.show(messages_page(wanted, marks, scanned))

@@ -101,7 +101,7 @@ async def _follow(
     )
     isolation = IsolationLevel(wanted.isolation)
     counts = await visit.admin.count_records({at: since}, isolation_level=isolation)
-    scanned = await scan(visit.client, topic, asked, marks)
+    scanned = await scan(visit, topic, asked, marks)
     return FollowedPartition(marks=marks, scanned=scanned, came=counts[at])
 
 

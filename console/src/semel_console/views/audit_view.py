@@ -44,6 +44,7 @@ ACTIONS = (
     "DeleteOffsets",
     "DeleteGroups",
     "DeleteRecords",
+    "Fetch",
 )
 """The RPCs that services write down."""
 PERIODS: Mapping[str, int | None] = {ANY: None, "hour": 3_600, "day": 86_400, "week": 604_800}
@@ -87,7 +88,8 @@ def audit_page(found: AuditLog | Missing, wanted: WantedAudit) -> Page:
 
 _NOTE = (
     "The services write down each request of an operator that is to change transactions, topics,"
-    " groups, records, rules, quotas or leaders, before they carry it out. Dry runs are left out."
+    " groups, records, rules, quotas or leaders, before they carry it out, and each look at records"
+    " in a console (Fetch). Dry runs are left out."
 )
 
 

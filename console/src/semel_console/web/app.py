@@ -28,6 +28,7 @@ from semel_console.web.clients import Clients
 from semel_console.web.events import Looks
 from semel_console.web.instances import Instances
 from semel_console.web.lag_samples import LagSamples
+from semel_console.web.readings import Readings
 from semel_console.web.rendering import STATIC
 from semel_console.web.security import Guard
 from semel_console.web.visit import BadAddressError, ForbiddenError, Visit
@@ -46,6 +47,7 @@ class Console:
     clients: Clients
     instances: Instances = field(default_factory=Instances)
     lag_samples: LagSamples = field(default_factory=LagSamples)
+    readings: Readings = field(default_factory=Readings)
 
     async def client_of(self, request: Request) -> SemelClient | None:
         """Return the client of the request's user; None: the user has to sign in."""
@@ -65,6 +67,7 @@ class Console:
             options=self.options,
             instances=self.instances,
             lag_samples=self.lag_samples,
+            readings=self.readings,
             can_sign_out=self.options.asks_for_tokens,
         )
         await self.instances.refresh(visit.admin)

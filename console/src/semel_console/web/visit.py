@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Awaitable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from starlette.requests import Request
@@ -15,6 +15,7 @@ from semel_console.views.blocks import Missing, Page
 from semel_console.views.paging import PAGE_BYTES_MAX, within
 from semel_console.web.instances import Instances
 from semel_console.web.lag_samples import LagSamples
+from semel_console.web.readings import Readings
 from semel_console.web.rendering import Frame, render
 
 T = TypeVar("T")
@@ -44,6 +45,7 @@ class Visit:
     options: ConsoleOptions
     instances: Instances
     lag_samples: LagSamples
+    readings: Readings = field(default_factory=Readings)
     can_sign_out: bool = False
 
     @property

@@ -35,6 +35,7 @@ from aiosemel.types.isolation import ISOLATION
 from aiosemel.types.offsets import TopicPartition
 from semel.broker.v1 import broker_pb2 as broker
 from semel.common.v1.records_pb2 import RecordBatch
+from semel.coordinator.v1.outcomes_pb2 import Operator
 from semel_common import ids
 from semel_common.wire import status
 from semel_common.wire.methods import FETCH
@@ -83,6 +84,7 @@ class LogRangeReader:
         options: ConsumerOptions,
         *,
         with_outcomes: bool = False,
+        operator: Operator | None = None,
     ) -> None:
         """Do no I/O yet."""
         self._spawn = context.spawn
@@ -91,6 +93,8 @@ class LogRangeReader:
         self._options = options
         self._isolation = ISOLATION[options.isolation_level]
         self._with_outcomes = with_outcomes
+        self._operator = operator
+        """For the audit, until a broker has noted the range."""
         self._open = open_batch(options)
         self._fetched: deque[tuple[RecordBatch, BatchOutcome | None]] = deque()
         """Not opened yet."""
@@ -210,8 +214,10 @@ class LogRangeReader:
             max_wait_ms=self._options.fetch_max_wait_ms,
             batch_outcomes=self._with_outcomes,
             partitions=questions,
+            operator=self._operator,
         )
         response = await self._cluster.attempt_at(address, FETCH, request, deadline=deadline)
+        self._operator = None
         return [
             status.from_value(result.error) if result.HasField("error") else result
             for result in response.partitions

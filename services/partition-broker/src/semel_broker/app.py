@@ -18,7 +18,7 @@ from semel_broker.loops.scrub import Scrubber
 from semel_broker.loops.take_over import LogTaker
 from semel_broker.machine import BrokerMachine
 from semel_broker.machine.records import Record
-from semel_broker.rpc.broker_service import AUDITED, BrokerService
+from semel_broker.rpc.broker_service import AUDITED, AUDITED_OF_PEOPLE, BrokerService
 from semel_broker.rpc.copy_log import LogCopier
 from semel_broker.rpc.count_records import RecordCounter
 from semel_broker.rpc.delete_records import RecordDeleter
@@ -157,7 +157,7 @@ class BrokerApp:
         trail = ControllerTrail(
             machine.cluster, environment.connector, settings.inter_broker_listener_name
         )
-        self.handlers.wrap(RequestAudit(trail, AUDITED).audited)
+        self.handlers.wrap(RequestAudit(trail, AUDITED, AUDITED_OF_PEOPLE).audited)
         inquiries = InquiryLoop(
             BrokerInquirer(runner, machine, writer, environment.clock),
             machine.cluster,

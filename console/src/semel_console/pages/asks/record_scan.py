@@ -9,7 +9,7 @@ from aiosemel import (
     ConsumerRecord,
     IsolationLevel,
     LogRange,
-    SemelClient,
+    LogRangeReader,
     TopicDescription,
     TopicPartition,
     TransactionOutcomeDescription,
@@ -34,13 +34,33 @@ _TRANSACTIONS_MAX = 10
 
 
 async def scan(
-    client: SemelClient, topic: TopicDescription, wanted: WantedRecords, marks: Watermarks
+    visit: Visit, topic: TopicDescription, wanted: WantedRecords, marks: Watermarks
 ) -> ScannedRecords:
-    """Read until a page is full, the log ends, or enough was read; never wait for a record."""
-    sees_all = wanted.isolation != COMMITTED
+    """Read until a page is full, the log ends, or enough was read; never wait for a record.
+
+    The audit has the user and the partition before a record is read.
+    """
+    at, sees_all = wanted.at, wanted.isolation != COMMITTED
     stop = wanted.start + 1 if wanted.one else wanted.start + SCAN_MAX_OFFSETS
     end = min(marks.end if sees_all else marks.stable_end, stop)
+    if wanted.start >= end:
+        return ScannedRecords(records=[], writers={}, scanned=0, next_offset=wanted.start)
     isolation = IsolationLevel.READ_UNCOMMITTED if sees_all else IsolationLevel.READ_COMMITTED
+    is_noted = visit.readings.is_noted(visit.client, at)
+    reader = visit.client.read_range(
+        _range(topic, at, wanted.start, end),
+        _options(isolation),
+        with_outcomes=sees_all,
+        operator="" if is_noted else visit.options.operator,
+        reason="" if is_noted else f"to see records of {at} in the console",
+    )
+    found = await _read(reader, wanted.text.encode(), end)
+    visit.readings.note(visit.client, at)
+    return found
+
+
+async def _read(reader: LogRangeReader, text: bytes, end: int) -> ScannedRecords:
+    """Return the records of a range with a text in them, as many as a page has."""
     found: list[ConsumerRecord] = []
     writers: dict[int, Writer] = {}
     outcomes: dict[int, BatchOutcome | None] = {}
@@ -55,11 +75,6 @@ async def scan(
             next_offset=position,
         )
 
-    if wanted.start >= end:
-        return until(wanted.start)
-    log_range = _range(topic, wanted.at, wanted.start, end)
-    reader = client.read_range(log_range, _options(isolation), with_outcomes=sees_all)
-    text = wanted.text.encode()
     stop_s = time.monotonic() + SCAN_MAX_S
     while batches := await reader.read():
         for batch in batches:

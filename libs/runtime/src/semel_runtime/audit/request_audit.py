@@ -4,8 +4,9 @@ Requests of the cluster's own services are left out: the instance that has passe
 them, and knows whose they are.
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from google.protobuf import text_format
@@ -62,13 +63,18 @@ class RequestAudit:
     trail: Trail
     actions: Mapping[str, str]
     """The names of the audited RPCs, by path."""
+    of_people: Collection[str] = ()
+    """The paths of RPCs that programs call as well: only requests with an operator are noted."""
 
     def audited(self, endpoint: Endpoint[Message, Message]) -> Endpoint[Message, Message]:
         """Return the endpoint with an audit in front of its handler, if its requests need one."""
         action = self.actions.get(endpoint.method.path)
         if action is None:
             return endpoint
-        return replace(endpoint, handler=self._noting(action, endpoint.handler))
+        noting = self._noting(action, endpoint.handler)
+        if endpoint.method.path in self.of_people:
+            noting = partial(_of_people, noting, endpoint.handler)
+        return replace(endpoint, handler=noting)
 
     def _noting(self, action: str, handler: Handler[Message, Message]) -> Handler[Message, Message]:
         async def noted(request: Message, call: Call) -> Message:
@@ -88,6 +94,16 @@ class RequestAudit:
     async def _end(self, number: int | None, end: str) -> None:
         if number is not None:
             await self.trail.end(number, end)
+
+
+def _of_people(
+    noting: Handler[Message, Message],
+    handler: Handler[Message, Message],
+    request: Message,
+    call: Call,
+) -> Awaitable[Message]:
+    """Note a request with an operator, and no other one."""
+    return noting(request, call) if request.HasField("operator") else handler(request, call)
 
 
 def what_is_asked(request: Message) -> str:

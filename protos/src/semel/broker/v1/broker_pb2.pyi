@@ -291,6 +291,7 @@ class FetchRequest(_message.Message):
     PARTITIONS_FIELD_NUMBER: _builtins.int
     MAX_RECORDS_FIELD_NUMBER: _builtins.int
     BATCH_OUTCOMES_FIELD_NUMBER: _builtins.int
+    OPERATOR_FIELD_NUMBER: _builtins.int
     isolation_level: Global___IsolationLevel.ValueType
     min_bytes: _builtins.int
     """Answer as soon as this many bytes are there, at least 1."""
@@ -310,6 +311,12 @@ class FetchRequest(_message.Message):
     """Answer the outcome of each batch, too. Not together with plain_records."""
     @_builtins.property
     def partitions(self) -> _containers.RepeatedCompositeFieldContainer[Global___FetchPartition]: ...
+    @_builtins.property
+    def operator(self) -> _outcomes_pb2.Operator:
+        """The person who looks at the records, and why: the audit has this request before it is answered.
+        Not set: a program reads.
+        """
+
     def __init__(
         self,
         *,
@@ -321,10 +328,11 @@ class FetchRequest(_message.Message):
         partitions: _abc.Iterable[Global___FetchPartition] | None = ...,
         max_records: _builtins.int = ...,
         batch_outcomes: _builtins.bool = ...,
+        operator: _outcomes_pb2.Operator | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["operator", b"operator"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_outcomes", b"batch_outcomes", "isolation_level", b"isolation_level", "max_bytes", b"max_bytes", "max_records", b"max_records", "max_wait_ms", b"max_wait_ms", "min_bytes", b"min_bytes", "partitions", b"partitions", "plain_records", b"plain_records"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["batch_outcomes", b"batch_outcomes", "isolation_level", b"isolation_level", "max_bytes", b"max_bytes", "max_records", b"max_records", "max_wait_ms", b"max_wait_ms", "min_bytes", b"min_bytes", "operator", b"operator", "partitions", b"partitions", "plain_records", b"plain_records"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

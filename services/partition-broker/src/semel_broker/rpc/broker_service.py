@@ -15,8 +15,10 @@ from semel_broker.rpc.write_txn_markers import MarkerWriter
 from semel_common.wire import methods
 from semel_runtime.server.calls import Handlers
 
-AUDITED = {methods.DELETE_RECORDS.path: methods.DELETE_RECORDS.name}
+AUDITED = {each.path: each.name for each in (methods.DELETE_RECORDS, methods.FETCH)}
 """The names of the audited RPCs, by path."""
+AUDITED_OF_PEOPLE = frozenset({methods.FETCH.path})
+"""The paths of RPCs that programs call as well: the audit has the requests of operators only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
