@@ -24,6 +24,7 @@ from semel_group.config import GroupSettings
 from semel_runtime.access.rpc_permissions import NEEDS, Clause, Each, Ended, Needs, Shown, Whole
 from semel_runtime.cluster.topic_options import OPTIONS
 from semel_runtime.config import ServiceSettings
+from semel_runtime.setting_meanings import describe_fields
 
 ROOT = Path(__file__).resolve().parent.parent
 ALERTS = tuple(ROOT / "observability" / f"{each}.yml" for each in ("alerts", "alerts-kubernetes"))
@@ -126,6 +127,7 @@ def _topic_options() -> Iterator[str]:
 
 
 def _table(settings: type[ServiceSettings], without: tuple[str, ...]) -> Iterator[str]:
+    describe_fields(settings)
     yield ""
     yield "| variable | default | meaning |"
     yield "|---|---|---|"

@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from semel_coordinator.config import CoordinatorSettings
 from semel_runtime.cluster.metadata_image import Layout
+from semel_runtime.setting_meanings import describe_fields
 
 
 def settings(**given: int | str) -> CoordinatorSettings:
@@ -23,6 +24,7 @@ def test_the_defaults_are_those_of_kafka() -> None:
 
 
 def test_every_field_says_what_it_is_and_in_which_unit() -> None:
+    describe_fields(CoordinatorSettings)
     for name, field in CoordinatorSettings.model_fields.items():
         assert field.description, name
         assert not name.endswith("_ms") or "millisecond" in field.description, name

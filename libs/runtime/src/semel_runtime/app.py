@@ -54,6 +54,7 @@ from semel_runtime.recovery import RECOVERED
 from semel_runtime.runner import Runner, RunnerOptions
 from semel_runtime.server.calls import Guards, Handlers
 from semel_runtime.server.grpc_server import GrpcServer
+from semel_runtime.setting_meanings import describe_fields
 
 if TYPE_CHECKING:
     from semel_runtime.metrics import Metrics
@@ -217,6 +218,8 @@ def main(name: str, settings_class: type[S], build: Callable[[S, Environment], A
 
 
 def _read_settings(name: str, settings_class: type[S]) -> S:
+    if any(argument.startswith(("-h", "--h")) for argument in sys.argv[1:]):
+        describe_fields(settings_class)
     try:
         return settings_class(_cli_parse_args=sys.argv[1:], _cli_prog_name=name)  # type: ignore[call-arg]  # pydantic-settings' own arguments
     except ValidationError as error:

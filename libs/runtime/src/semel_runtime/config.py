@@ -111,9 +111,7 @@ Address = Annotated[str, AfterValidator(_checked_address)]
 class ServiceSettings(BaseSettings):
     """What every service needs to know."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="SEMEL_", frozen=True, extra="forbid", use_attribute_docstrings=True
-    )
+    model_config = SettingsConfigDict(env_prefix="SEMEL_", frozen=True, extra="forbid")
 
     data_dir: Path
     """Folder of this instance's journal; made if it is not there. Never shared by two instances."""
