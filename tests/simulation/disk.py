@@ -268,6 +268,7 @@ def simulated_disks(random: Random) -> Iterator[None]:
         patch.setattr(segments, "os", system)
         patch.setattr(witness, "os", system)
         patch.setattr(payload_files, "os", system)
+        patch.setattr(payload_files, "write_past_cache", system.write_past_cache)
         patch.setattr(payload_space, "os", system)
         patch.setattr(payload_space, "punch", system.punch)
         patch.setattr(journal_end, "LogIndex", _Index)

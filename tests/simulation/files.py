@@ -6,7 +6,7 @@ changes of names. A process that is killed loses neither: the page cache stays.
 
 import errno
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
 from itertools import count
 from random import Random
@@ -240,13 +240,14 @@ class SimulatedOs:
         self._inode(descriptor).write(at, bytes(data[:size_bytes]))
         return size_bytes
 
-    def pwritev(self, descriptor: int, parts: Sequence[bytes | memoryview], at: int) -> int:
-        """See ``os.pwritev``."""
-        return self.pwrite(descriptor, b"".join(parts), at)
-
     def fstat(self, descriptor: int) -> Status:
         """See ``os.fstat``."""
         return self._open[descriptor].path.stat()
+
+    def write_past_cache(self, descriptor: int, *, wanted: bool = True) -> bool:
+        """See ``direct_writes.write_past_cache``."""
+        assert descriptor in self._open, "a closed file"
+        return wanted
 
     def punch(self, descriptor: int, start: int, end: int) -> bool:
         """See ``holes.punch``."""

@@ -18,7 +18,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
@@ -98,22 +98,18 @@ class Losses:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """See each write of a log or of payloads, and its sync."""
-        self._write, self._write_parts, self._sync = os.pwrite, os.pwritev, os.fdatasync
+        self._write, self._sync = os.pwrite, os.fdatasync
         with (
             mock.patch.object(os, "pwrite", self._pwrite),
-            mock.patch.object(os, "pwritev", self._pwritev),
             mock.patch.object(os, "fdatasync", self._fdatasync),
         ):
             yield
 
     def _pwrite(self, descriptor: int, data: bytes, at: int) -> int:
-        if bytes(data[:8]) == b"SEMELLOG":
+        name = _path_of(descriptor).name
+        if name.startswith("journal.payloads-") or bytes(data[:8]) == b"SEMELLOG":
             self._note(descriptor, bytes(data), at)
         return self._write(descriptor, data, at)
-
-    def _pwritev(self, descriptor: int, parts: Sequence[memoryview], at: int) -> int:
-        self._note(descriptor, b"".join(parts), at)
-        return self._write_parts(descriptor, parts, at)
 
     def _note(self, descriptor: int, new: bytes, at: int) -> None:
         with _path_of(descriptor).open("rb") as file:

@@ -2,9 +2,10 @@
 
 A file takes no more payloads once it is long enough; the next one has the next free number. A
 handle never writes to a file that it has not made. So a process that was deposed writes where no
-row of a table leads.
+row of a table leads. Appends begin at whole blocks: no later write touches an acknowledged payload.
 """
 
+import errno
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
@@ -15,12 +16,13 @@ from typing import NamedTuple
 from semel_common.file_modes import FILE_MODE
 from semel_runtime.journal.journal_errors import JournalCorruptError
 from semel_runtime.journal.log.segments import sync_folder
+from semel_runtime.journal.sqlite.payloads.direct_writes import (
+    BLOCK_BYTES,
+    BlockBuffer,
+    write_past_cache,
+)
 
 _PREFIX = "journal.payloads-"
-_BLOCK_BYTES = 4_096
-"""Appends begin at multiples of it: no sync writes a block with acknowledged payloads again."""
-_PARTS_MAX = 512
-"""The most buffers in one system call: POSIX promises 16, and Linux takes 1,024."""
 
 
 class Place(NamedTuple):
@@ -45,7 +47,9 @@ class PayloadWriter:
         self._folder = folder
         self._file_bytes = file_bytes
         self._descriptor = -1
+        self._is_direct = False
         self._position = 0
+        self._buffer: BlockBuffer | None = None
         self.file: int | None = None
         """The number of the file that takes the next payloads, if there is one."""
 
@@ -61,9 +65,9 @@ class PayloadWriter:
         for payload in payloads:
             places.append(Place(self.file, at, len(payload)))
             at += len(payload)
-        _write_all(self._descriptor, payloads, self._position)
+        self._write_blocks(payloads, self._position)
         os.fdatasync(self._descriptor)
-        self._position = at + -at % _BLOCK_BYTES
+        self._position = at + -at % BLOCK_BYTES
         return places
 
     def close(self) -> None:
@@ -83,7 +87,28 @@ class PayloadWriter:
                 number += 1  # Another process has just made it.
         self.file, self._position = number, 0
         os.fchmod(self._descriptor, FILE_MODE)
+        self._is_direct = write_past_cache(self._descriptor)
         sync_folder(self._folder)
+
+    def _write_blocks(self, payloads: Sequence[bytes], at: int) -> None:
+        self._buffer = self._buffer or BlockBuffer()
+        for blocks in self._buffer.blocks(payloads):
+            left = blocks
+            while left:
+                written = self._write_some(left, at)
+                written -= written % BLOCK_BYTES
+                left = left[written:]
+                at += written
+
+    def _write_some(self, blocks: memoryview, at: int) -> int:
+        try:
+            return os.pwrite(self._descriptor, blocks, at)
+        except OSError as error:
+            if error.errno != errno.EINVAL or not self._is_direct:
+                raise
+        # The disk has larger blocks.
+        self._is_direct = write_past_cache(self._descriptor, wanted=False)
+        return os.pwrite(self._descriptor, blocks, at)
 
 
 def read_payloads(folder: Path, places: Iterable[Place]) -> Iterator[bytes]:
@@ -118,14 +143,3 @@ def files_in(folder: Path) -> Iterator[int]:
 def path_of(folder: Path, number: int) -> Path:
     """Return the path of a file."""
     return folder / f"{_PREFIX}{number}"
-
-
-def _write_all(descriptor: int, parts: Sequence[bytes], at: int) -> None:
-    views = [memoryview(part) for part in parts if part]
-    while views:
-        written = os.pwritev(descriptor, views[:_PARTS_MAX], at)
-        at += written
-        while views and written >= len(views[0]):
-            written -= len(views.pop(0))
-        if written:
-            views[0] = views[0][written:]
