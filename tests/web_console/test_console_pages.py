@@ -100,6 +100,21 @@ async def test_a_partition_names_the_holder_of_its_last_stable_offset(stage: Sta
     assert "no transaction holds it" in topic.text
 
 
+async def test_a_partition_says_which_offsets_were_aborted(stage: Stage) -> None:
+    page = await stage.page("/partition", topic="orders", partition=0)
+    assert "no transaction that was aborted here" in page.text
+    await stage.client.producer().send_and_wait("orders", b"first", partition=0)
+    aborted = await stage.open_transaction("given-up", "orders")
+    await aborted.send_and_wait("orders", b"more", partition=0)
+    await aborted.abort()
+    elsewhere = await stage.open_transaction("other", "orders", partition=1)
+    await elsewhere.abort()
+    page = await stage.until("given-up, epoch 0", "/partition", topic="orders", partition=0)
+    assert "1 to 232given-up, epoch 0CLIENT" in page.text  # Its marker is at 3, of 2 records.
+    assert "other" not in page.text
+    assert "/transaction?transactional_id=given-up&epoch=0" in page.links
+
+
 async def test_a_group_shows_its_lag_and_what_lies_behind_the_last_stable_offset(
     stage: Stage,
 ) -> None:

@@ -28,6 +28,13 @@ async def ended_writes(admin: Admin, ended: EndedTransaction) -> Writes:
     return {at: task.result() for at, task in asked.items()}
 
 
+async def writes_in(
+    admin: Admin, ended: EndedTransaction, at: TopicPartition
+) -> PartitionWrites | SemelError:
+    """Ask for the records of a transaction in one partition."""
+    return await _writes(admin, ended, at, _search_begin_ms(ended))
+
+
 def first_write_ms(ended: EndedTransaction, writes: PartitionWrites) -> int | None:
     """Return the timestamp of the first record; None for one that is no time of the transaction.
 

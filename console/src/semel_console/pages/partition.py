@@ -7,6 +7,7 @@ from starlette.responses import Response
 from aiosemel import Admin, IsolationLevel, TopicPartition
 from semel_console.insight.holders import holder_of
 from semel_console.insight.offset_views import Watermarks, watermarks
+from semel_console.pages.asks.aborted_asks import aborted_in
 from semel_console.pages.asks.partition_asks import exists
 from semel_console.views.blocks import Missing
 from semel_console.views.partition_view import AskedPartition, partition_page
@@ -25,6 +26,7 @@ async def show(visit: Visit) -> Response:
     async with asyncio.TaskGroup() as group:
         marks = group.create_task(visit.ask("The offsets", marks_at(visit, at)))
         holder = group.create_task(visit.ask("The holder", holder_of(admin, at)))
+        aborted = group.create_task(aborted_in(visit, at))
         producers = group.create_task(
             visit.ask("The producers", admin.operators.describe_producers(at, limit=_PRODUCERS_MAX))
         )
@@ -39,6 +41,7 @@ async def show(visit: Visit) -> Response:
         holder=holder.result(),
         waiting=waiting,
         producers=producers.result(),
+        aborted=aborted.result(),
     )
     return visit.show(partition_page(asked))
 

@@ -26,6 +26,7 @@ from semel_console.views.blocks import (
     cell,
     link,
 )
+from semel_console.views.record_views.aborted_view import AbortedRange, aborted_section
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +40,7 @@ class AskedPartition:
     waiting: int | Missing
     """Records at and behind the last stable offset, of whatever transaction."""
     producers: PartitionProducers | Missing
+    aborted: Sequence[AbortedRange] | Missing = ()
 
 
 def partition_page(asked: AskedPartition) -> Page:
@@ -51,6 +53,7 @@ def partition_page(asked: AskedPartition) -> Page:
         notices=_notices(asked),
         sections=(
             Section(title="", blocks=(*_unknown_holder(asked), _facts(asked))),
+            aborted_section(at, asked.aborted),
             Section(title="Producers", blocks=(_producers(asked.producers),)),
         ),
     )
