@@ -1,12 +1,17 @@
 """The names of instances by their addresses: errors name addresses, and people think in names."""
 
+import re
 import time
 
 from aiosemel import Admin, ClusterDescription
-from aiosemel.errors import SemelError
+from aiosemel.errors import InconsistentClusterIdError, SemelError
 from semel_console.views.blocks import Missing
 
 _AGE_MAX_S = 30.0
+_REPLACED = (
+    "Another cluster has taken the place of the one that this console shows. End the console and"
+    " start it again."
+)
 
 
 class Instances:
@@ -39,6 +44,15 @@ class Instances:
 
     def explain(self, what: str, error: SemelError) -> Missing:
         """Return which part of a page is missing, and the instance that did not answer."""
+        if isinstance(error, InconsistentClusterIdError):
+            return Missing(what=what, why=_REPLACED)
         name = self.name_of(error)
-        sentence = error.message
-        return Missing(what=what, why=f"{name} does not answer: {sentence}" if name else sentence)
+        if name:
+            return Missing(what=what, why=f"{name} does not answer: {error.message}")
+        return Missing(what=what, why=self._with_names(error.message))
+
+    def _with_names(self, sentence: str) -> str:
+        """Put the name of an instance behind each address of one."""
+        for address, name in self._names.items():
+            sentence = re.sub(rf"{re.escape(address)}(?!\d)", rf"{address} ({name})", sentence)
+        return sentence
