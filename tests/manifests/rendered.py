@@ -1,10 +1,10 @@
 """The objects that kustomize makes of `k8s/`, and queries on them."""
 
+import json
 import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -35,16 +35,17 @@ KUBECTL = shutil.which("kubectl")
 
 
 @cache
-def _rendered(folder: str) -> list[Object]:
+def _rendered(folder: str) -> str:
+    """Return the objects of a folder as JSON, which is read faster than a deep copy is made."""
     assert KUBECTL is not None
     line = [KUBECTL, "kustomize", str(ROOT / "k8s" / folder)]
     text = subprocess.run(line, capture_output=True, text=True, check=True).stdout
-    return list(yaml.safe_load_all(text))
+    return json.dumps(list(yaml.safe_load_all(text)))
 
 
 def render(name: str) -> "Objects":
     """Render the objects of one cluster; the caller may change them."""
-    return Objects([each for folder in INSTALLED[name] for each in deepcopy(_rendered(folder))])
+    return Objects([each for folder in INSTALLED[name] for each in json.loads(_rendered(folder))])
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,12 +35,22 @@ def those_who_define_it_take_it(objects: Objects) -> Iterator[str]:
 def _refusals(objects: Objects, version: str) -> Iterator[str]:
     for each in objects.all:
         is_custom = _custom(each["apiVersion"], each["kind"]) is not None
-        try:
-            kubernetes_validate.validate(_metadata_of(each) if is_custom else each, version, True)
-        except kubernetes_validate.ValidationError as error:
-            yield f"{_what(each)}: {error.message}"
-        except kubernetes_validate.SchemaNotFoundError:
-            yield f"{_what(each)}: {version} has no such kind in {each['apiVersion']}"
+        refusal = _refusal(json.dumps(_metadata_of(each) if is_custom else each), version)
+        if refusal is not None:
+            yield f"{_what(each)}: {refusal}"
+
+
+@cache
+def _refusal(text: str, version: str) -> str | None:
+    """Return why a version refuses an object; the same objects are in many renderings."""
+    each = json.loads(text)
+    try:
+        kubernetes_validate.validate(each, version, True)
+    except kubernetes_validate.ValidationError as error:
+        return str(error.message)
+    except kubernetes_validate.SchemaNotFoundError:
+        return f"{version} has no such kind in {each['apiVersion']}"
+    return None
 
 
 def _metadata_of(custom: Object) -> Object:
