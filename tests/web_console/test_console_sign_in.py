@@ -14,7 +14,7 @@ from joserfc import jwt
 from joserfc.jwk import ECKey, KeySet
 from web_console.console_stage import console_stage
 
-from aiosemel import Security, SemelClient
+from aiosemel import AclBinding, AclOperation, ResourceType, Security, SemelClient
 from semel_console.mode import Mode
 from semel_console.options import ConsoleOptions
 from semel_console.web.app import make_app
@@ -180,6 +180,37 @@ async def test_an_action_is_the_call_of_the_user_who_has_signed_in(signed: Signe
         text = (await page(ada, "/audit?call=FenceProducer&principal=User%3Aada")).text
         assert "its host is lost" in text
         assert "User:eve" not in text
+
+
+async def test_payloads_need_read_and_the_audit_names_the_user_who_saw_them(
+    signed: Signed,
+) -> None:
+    async with (
+        signed.client("ada") as client,
+        browser_at(signed.cluster.bootstrap) as browser,
+    ):
+        await client.admin().access.create_acls(
+            [
+                AclBinding(
+                    resource_type=ResourceType.TOPIC,
+                    resource_name="orders",
+                    principal=f"User:{name}",
+                    operation=operation,
+                )
+                for name, operation in (("bob", AclOperation.DESCRIBE), ("carl", AclOperation.READ))
+            ]
+        )
+        await client.producer().send_and_wait("orders", b"a secret value")
+        shown = "/messages?topic=orders&partition=0&isolation=read_uncommitted"
+        await sign_in(browser, signed.token("bob"))
+        text = (await page(browser, shown)).text
+        assert "a secret value" not in text
+        assert "The records cannot be shown." in text
+        await sign_in(browser, signed.token("carl"))
+        assert "a secret value" in (await page(browser, shown)).text
+        entries = (await client.admin().operators.list_audit(actions=("Fetch",))).entries
+        assert [each.principal for each in entries if each.end == "DONE"] == ["User:carl"]
+        assert "records of orders-0" in entries[0].reason
 
 
 async def test_a_cluster_that_checks_no_tokens_lets_no_user_sign_in() -> None:
