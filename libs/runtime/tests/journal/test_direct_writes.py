@@ -19,7 +19,7 @@ PAYLOADS = [os.urandom(size) for size in (1, BLOCK, 3 * BLOCK - 1)]
 
 
 def written(folder: Path) -> Sequence[bytes]:
-    """Write in two appends, and return what is read."""
+    """Write the payloads in two appends, and return the payloads that a reader gets."""
     writer = PayloadWriter(folder, file_bytes=MEGABYTE)
     places = [*writer.write(PAYLOADS), *writer.write(PAYLOADS)]
     writer.close()
