@@ -168,13 +168,20 @@ async def test_a_message_that_is_too_large_is_refused() -> None:
 
 
 async def test_a_second_message_is_never_read() -> None:
+    sent = asyncio.Event()
+
+    async def accept_later(request: Request, call: Call) -> Response:
+        await sent.wait()  # A call that is answered takes no second message.
+        return await accept(request, call)
+
     async with (
-        serving(accept, LIMITS) as served,
+        serving(accept_later, LIMITS) as served,
         grpc.aio.insecure_channel(served.address) as channel,
     ):
         call = streamed(channel)()
         for _ in range(2):
             await call.write(Request().SerializeToString())
+        sent.set()
         await call.done_writing()
         assert await call == Response().SerializeToString()
         assert len(MARKERS) == 1
