@@ -18,7 +18,12 @@ from semel_cli.demo.tally import Tally
 from semel_common.record_batches.batches import Columns, control_batch, seal
 
 VICTIMS = ("coordinator-0", "broker-0", "app-0")
-ORDERS = read_orders()
+
+
+@pytest.fixture(scope="module")
+def orders() -> Orders:
+    """All orders: only the process that runs these tests reads them."""
+    return read_orders()
 
 
 def order(line: int, price: str = "10.25") -> OrderLine:
@@ -61,11 +66,11 @@ def marker(*, epoch: int, committed: bool) -> RecordBatch:
 # -- input
 
 
-def test_the_file_holds_a_year_of_orders() -> None:
-    assert len(ORDERS.lines) == 49_574
-    assert len({line.id for line in ORDERS.lines}) == 21_350
-    assert ORDERS.total == Decimal("817860.05")
-    assert [line.line for line in ORDERS.first(3).lines] == [1, 2, 3]
+def test_the_file_holds_a_year_of_orders(orders: Orders) -> None:
+    assert len(orders.lines) == 49_574
+    assert len({line.id for line in orders.lines}) == 21_350
+    assert orders.total == Decimal("817860.05")
+    assert [line.line for line in orders.first(3).lines] == [1, 2, 3]
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,8 +216,8 @@ def test_a_wrong_price_is_not_exact() -> None:
     assert not sums_of(order(1, price="10.26")).is_exact(Orders([order(1)]))
 
 
-def test_the_table_adds_up_months_and_types() -> None:
-    table = income_table(sums_of(*ORDERS.lines))
+def test_the_table_adds_up_months_and_types(orders: Orders) -> None:
+    table = income_table(sums_of(*orders.lines))
     assert table.headings == ("Month", "Chicken", "Classic", "Supreme", "Veggie", "All")
     assert table.rows[0] == (
         *("2015-01", "16,188.75", "18,619.40", "17,929.75", "17,055.40", "69,793.30"),

@@ -22,9 +22,14 @@ from semel_pipelines.proof.feed import deliveries
 from semel_pipelines.proof.kills import FIRST, LAST, plan
 from semel_pipelines.proof.picture import draw
 
-YEAR = read_orders()
 BAD = (b"no order",)
 PNG = b"\x89PNG"
+
+
+@pytest.fixture(scope="module")
+def orders() -> Orders:
+    """The orders of a year: only the process that runs these tests reads them."""
+    return read_orders()
 
 
 def line(number: int, day: str = "2015-03-01", price: str = "10.25") -> OrderLine:
@@ -50,14 +55,14 @@ RIGHT = Found(
 )
 
 
-def test_a_delivery_holds_the_orders_of_a_day_and_the_year_is_whole() -> None:
-    year = deliveries(YEAR)
-    assert [line for delivery in year for line in delivery.lines] == list(YEAR.lines)
+def test_a_delivery_holds_the_orders_of_a_day_and_the_year_is_whole(orders: Orders) -> None:
+    year = deliveries(orders)
+    assert [line for delivery in year for line in delivery.lines] == list(orders.lines)
     assert all(len({line.date for line in delivery.lines}) == 1 for delivery in year)
 
 
-def test_a_few_records_of_the_feed_are_no_orders() -> None:
-    bad = [value for delivery in deliveries(YEAR) for value in delivery.bad]
+def test_a_few_records_of_the_feed_are_no_orders(orders: Orders) -> None:
+    bad = [value for delivery in deliveries(orders) for value in delivery.bad]
     assert len(bad) == len(set(bad)) == 6
 
 
@@ -71,8 +76,8 @@ def test_everybody_is_killed_once_in_an_order_that_the_seed_says() -> None:
     assert kills != plan(victims, 1_000, Random(2))
 
 
-def test_the_expected_income_of_the_year_is_the_sum_of_its_file() -> None:
-    assert total(expected_income(YEAR).items()) == Decimal("817860.05")
+def test_the_expected_income_of_the_year_is_the_sum_of_its_file(orders: Orders) -> None:
+    assert total(expected_income(orders).items()) == Decimal("817860.05")
 
 
 def test_closed_and_open_days_together_are_right() -> None:
