@@ -153,6 +153,15 @@ async def test_the_lag_of_a_group_is_drawn_over_the_looks_at_it(stage: Stage) ->
     assert "Age of each last stable offset" in topic
 
 
+async def test_a_group_says_who_its_members_are_and_when_they_spoke(stage: Stage) -> None:
+    options = ConsumerOptions(auto_offset_reset=OffsetReset.EARLIEST)
+    consumer = stage.client.consumer("reports", options)
+    consumer.subscribe(["orders"])
+    await consumer.poll(timeout_ms=1_000)
+    page = await stage.until("s ago", "/group", id="reports")
+    assert "User:ANONYMOUS127.0.0.1" in page.text
+
+
 async def test_pending_offsets_name_their_transaction(stage: Stage) -> None:
     await stage.client.producer().send_and_wait("orders", b"in", partition=0)
     options = ConsumerOptions(auto_offset_reset=OffsetReset.EARLIEST)

@@ -191,6 +191,27 @@ async def test_groups_are_listed_and_described() -> None:
 
 
 @in_virtual_time
+async def test_a_member_is_described_with_its_last_heartbeat() -> None:
+    request = wire.DescribeGroupsRequest(group_ids=[GROUP])
+    async with cluster_in_memory() as service:
+        await service.heartbeat("a", 0)
+        await after(1_500)
+        (group,) = (await service.call(methods.DESCRIBE_GROUPS, request)).groups
+        (member,) = group.members
+        assert member.principal == "User:ANONYMOUS"
+        assert member.heartbeat_age_ms == 1_500
+        await service.heartbeat("a", 1)
+        (group,) = (await service.call(methods.DESCRIBE_GROUPS, request)).groups
+        assert group.members[0].heartbeat_age_ms == 0
+    coordinators = Coordinators(MemoryNetwork())
+    coordinators.serve()
+    async with running(coordinators, service.volume) as service:
+        (group,) = (await service.call(methods.DESCRIBE_GROUPS, request)).groups
+        assert group.members[0].member_id == "a"
+        assert not group.members[0].HasField("heartbeat_age_ms"), "it has not spoken since"
+
+
+@in_virtual_time
 async def test_wrong_fields_are_refused_before_anything_is_decided() -> None:
     async with cluster_in_memory() as service:
         records = service.volume.content.next_offset

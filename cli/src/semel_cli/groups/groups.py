@@ -127,8 +127,13 @@ def _offsets_table(offsets: "Iterable[GroupOffset]", holders: "dict[TopicPartiti
 
 
 def _members_table(described: "GroupDescription") -> Table:
+    from semel_console.insight.texts import duration_text
+
     return Table(
-        headings=("Member", "Instance", "Epoch", "Subscribed to", "Holds", "Is to hold"),
+        headings=(
+            *("Member", "Instance", "Epoch", "Subscribed to", "Holds", "Is to hold"),
+            *("Who", "From", "Heard of"),
+        ),
         rows=[
             (
                 member.member_id,
@@ -137,6 +142,11 @@ def _members_table(described: "GroupDescription") -> Table:
                 ", ".join(member.subscribed_topics),
                 " ".join(map(str, member.assignment)),
                 " ".join(map(str, member.target)),
+                member.principal or None,
+                member.address or None,
+                None
+                if member.heartbeat_age_ms is None
+                else f"{duration_text(member.heartbeat_age_ms)} ago",
             )
             for member in described.members
         ],
@@ -162,6 +172,9 @@ def _document(
                 "subscribed_topics": list(member.subscribed_topics),
                 "assignment": [_partition(each) for each in member.assignment],
                 "target": [_partition(each) for each in member.target],
+                "principal": member.principal or None,
+                "address": member.address or None,
+                "heartbeat_age_ms": member.heartbeat_age_ms,
             }
             for member in described.members
         ],

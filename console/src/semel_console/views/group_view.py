@@ -12,7 +12,7 @@ from aiosemel import (
     TransactionOutcomeDescription,
 )
 from semel_console.insight.offset_views import GroupOffset
-from semel_console.insight.texts import counted, time_text
+from semel_console.insight.texts import counted, duration_text, time_text
 from semel_console.views import places
 from semel_console.views.blocks import (
     Bar,
@@ -270,7 +270,10 @@ def _tone(offset: GroupOffset | None) -> Tone:
 
 def _members(members: Sequence[MemberDescription]) -> Grid:
     return Grid(
-        headings=("Member", "Instance", "Epoch", "Subscribed to", "Holds", "Is to hold"),
+        headings=(
+            *("Member", "Instance", "Epoch", "Subscribed to", "Holds", "Is to hold"),
+            *("Who", "From", "Heard of"),
+        ),
         rows=[
             Row(
                 cells=(
@@ -280,12 +283,21 @@ def _members(members: Sequence[MemberDescription]) -> Grid:
                     cell(", ".join(member.subscribed_topics)),
                     cell(" ".join(map(str, member.assignment))),
                     cell(" ".join(map(str, member.target))),
+                    cell(member.principal),
+                    cell(member.address),
+                    cell(_heard_of(member)),
                 )
             )
             for member in members
         ],
         empty="The group has no member.",
     )
+
+
+def _heard_of(member: MemberDescription) -> str | None:
+    """Return when a member has sent its last heartbeat; None: it is not known."""
+    age_ms = member.heartbeat_age_ms
+    return None if age_ms is None else f"{duration_text(age_ms)} ago"
 
 
 def _epoch(member: MemberDescription) -> Cell:

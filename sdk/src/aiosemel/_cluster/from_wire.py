@@ -151,6 +151,9 @@ def _member(answer: group.MemberDescription) -> MemberDescription:
         subscribed_topics=tuple(answer.subscribed_topics),
         assignment=_assigned(answer.assignment),
         target=_assigned(answer.target),
+        principal=answer.principal,
+        address=answer.address,
+        heartbeat_age_ms=answer.heartbeat_age_ms if answer.HasField("heartbeat_age_ms") else None,
     )
 
 

@@ -168,6 +168,12 @@ class MemberDescription:
     """What it holds."""
     target: tuple[TopicPartition, ...]
     """What it is to hold."""
+    principal: str = ""
+    """As whom its last heartbeat came, such as ``User:ada``; empty: not known."""
+    address: str = ""
+    """From where; empty: not known."""
+    heartbeat_age_ms: int | None = None
+    """How long ago. None: it has not spoken since its coordinator took the group over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

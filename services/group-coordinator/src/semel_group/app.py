@@ -134,7 +134,7 @@ class GroupApp:
             fetcher=OffsetFetcher(runner, machine, inquiries),
             marker_writer=MarkerWriter(runner, machine, clock),
             lister=GroupLister(runner, machine),
-            describer=GroupDescriber(runner, machine),
+            describer=GroupDescriber(runner, machine, sessions),
             offset_deleter=OffsetDeleter(runner, machine),
             group_deleter=GroupDeleter(runner, machine),
             giver=GroupsGiver(runner, machine, claim_epoch=identity.claim_epoch),

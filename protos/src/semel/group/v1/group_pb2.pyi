@@ -813,11 +813,20 @@ class MemberDescription(_message.Message):
     ASSIGNMENT_FIELD_NUMBER: _builtins.int
     TARGET_FIELD_NUMBER: _builtins.int
     INSTANCE_ID_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
+    ADDRESS_FIELD_NUMBER: _builtins.int
+    HEARTBEAT_AGE_MS_FIELD_NUMBER: _builtins.int
     member_id: _builtins.str
     member_epoch: _builtins.int
     """-2: a static member that is away, and may come back to its target."""
     instance_id: _builtins.str
     """Empty: a dynamic member."""
+    principal: _builtins.str
+    """As whom and from where its last heartbeat came, and how many milliseconds ago. Not set: the
+    member has not spoken since this coordinator took the group over.
+    """
+    address: _builtins.str
+    heartbeat_age_ms: _builtins.int
     @_builtins.property
     def subscribed_topics(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
@@ -833,12 +842,17 @@ class MemberDescription(_message.Message):
         assignment: _abc.Iterable[Global___AssignedTopic] | None = ...,
         target: _abc.Iterable[Global___AssignedTopic] | None = ...,
         instance_id: _builtins.str = ...,
+        principal: _builtins.str = ...,
+        address: _builtins.str = ...,
+        heartbeat_age_ms: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_heartbeat_age_ms", b"_heartbeat_age_ms", "heartbeat_age_ms", b"heartbeat_age_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignment", b"assignment", "instance_id", b"instance_id", "member_epoch", b"member_epoch", "member_id", b"member_id", "subscribed_topics", b"subscribed_topics", "target", b"target"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_heartbeat_age_ms", b"_heartbeat_age_ms", "address", b"address", "assignment", b"assignment", "heartbeat_age_ms", b"heartbeat_age_ms", "instance_id", b"instance_id", "member_epoch", b"member_epoch", "member_id", b"member_id", "principal", b"principal", "subscribed_topics", b"subscribed_topics", "target", b"target"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__heartbeat_age_ms: _TypeAlias = _typing.Literal["heartbeat_age_ms"]  # noqa: Y015
+    _WhichOneofArgType__heartbeat_age_ms: _TypeAlias = _typing.Literal["_heartbeat_age_ms", b"_heartbeat_age_ms"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__heartbeat_age_ms) -> _WhichOneofReturnType__heartbeat_age_ms | None: ...
 
 Global___MemberDescription: _TypeAlias = MemberDescription  # noqa: Y015
 

@@ -29,6 +29,17 @@ _PAUSE_TICKS = 3
 """Ticks that may be late before the process counts as having been stopped."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastHeartbeat:
+    """The last heartbeat of a member."""
+
+    principal: str
+    address: str
+    """Empty: not known."""
+    came_ms: float
+    """In event-loop time."""
+
+
 @dataclass(slots=True)
 class _Session:
     """One member's deadlines, in event-loop time (milliseconds)."""
@@ -36,6 +47,7 @@ class _Session:
     silent_until_ms: float
     member_epoch: int
     revoke_until_ms: float | None = None
+    last_heartbeat: LastHeartbeat | None = None
 
     def over(self, now_ms: float) -> str | None:
         """Return why its time is over; None while it is not."""
@@ -82,6 +94,17 @@ class MemberSessions:
         elif session.revoke_until_ms is None or session.member_epoch != answer.member_epoch:
             session.revoke_until_ms = now_ms + answer.revoke_within_ms
         session.member_epoch = answer.member_epoch
+
+    def spoke(self, key: MemberKey, heartbeat: LastHeartbeat) -> None:
+        """Note the last heartbeat of a member, if there is such a member."""
+        session = self._sessions.get(key)
+        if session is not None:
+            session.last_heartbeat = heartbeat
+
+    def last_heartbeat(self, key: MemberKey) -> LastHeartbeat | None:
+        """Return the last heartbeat of a member; None: this process has heard none."""
+        session = self._sessions.get(key)
+        return None if session is None else session.last_heartbeat
 
     def away(self, key: MemberKey, now_ms: float) -> None:
         """Note that a static member has left for a while: so long it may be back."""

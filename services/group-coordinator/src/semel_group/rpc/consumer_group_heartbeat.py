@@ -15,7 +15,7 @@ from semel_common.errors import InvalidRequestError
 from semel_common.ids import TopicPartition
 from semel_common.wire.messages.request_bounds import SUBSCRIPTION_MAX, TOPIC_NAME_LENGTH_MAX
 from semel_group.loops.free_partitions import FreePartitions
-from semel_group.loops.session_timeouts import MemberSessions, loop_ms
+from semel_group.loops.session_timeouts import LastHeartbeat, MemberSessions, loop_ms
 from semel_group.machine import GroupMachine
 from semel_group.machine.records import Record
 from semel_group.machine.values import (
@@ -80,7 +80,6 @@ class HeartbeatReceiver:
         self, request: wire.ConsumerGroupHeartbeatRequest, call: Call
     ) -> wire.ConsumerGroupHeartbeatResponse:
         """Move a member one step, and tell it when to speak again."""
-        del call
         heartbeat = checked_heartbeat(request, arrived_ms=self._clock.now_ms())
         key = MemberKey(heartbeat.group_id, heartbeat.member_id)
         self._sessions.heard(key, loop_ms())
@@ -92,6 +91,13 @@ class HeartbeatReceiver:
         decide = partial(self._machine.consumer_group_heartbeat, heartbeat)
         answer = await self._runner.run(decide)
         self._note(key, answer)
+        origin = call.origin
+        self._sessions.spoke(
+            key,
+            LastHeartbeat(
+                principal=str(origin.principal), address=origin.address, came_ms=loop_ms()
+            ),
+        )
         _log_event(heartbeat, answer)
         speak_in_ms = self._speak_in_ms(heartbeat.group_id, answer)
         self._free.to_speak(key, speak_in_ms, loop_ms())

@@ -6,10 +6,16 @@ from functools import partial
 from semel.group.v1 import group_pb2 as wire
 from semel_common.errors import SemelError
 from semel_common.wire.status import to_value
+from semel_group.loops.session_timeouts import MemberSessions, loop_ms
 from semel_group.machine import GroupMachine
 from semel_group.machine.records import Record
 from semel_group.machine.topics import Topics
-from semel_group.machine.values import GroupDescription, MemberDescription, PendingDescription
+from semel_group.machine.values import (
+    GroupDescription,
+    MemberDescription,
+    MemberKey,
+    PendingDescription,
+)
 from semel_group.rpc.assigned_topics import assigned_topics
 from semel_group.rpc.group_ids import group_ids
 from semel_runtime.runner import Runner
@@ -20,9 +26,12 @@ from semel_runtime.server.pages import Page, no_room
 class GroupDescriber:
     """Answers DescribeGroups."""
 
-    def __init__(self, runner: Runner[Record], machine: GroupMachine) -> None:
+    def __init__(
+        self, runner: Runner[Record], machine: GroupMachine, sessions: MemberSessions
+    ) -> None:
         self._runner = runner
         self._machine = machine
+        self._sessions = sessions
 
     async def describe_groups(
         self, request: wire.DescribeGroupsRequest, call: Call
@@ -38,11 +47,21 @@ class GroupDescriber:
             describe = partial(self._machine.groups.describe_groups, (group_id,))
             (described,) = await self._runner.run(describe)
             entry = group_description(group_id, described, topics)
+            self._add_heartbeats(entry)
             if not page.takes(entry):
                 entry = group_description(group_id, no_room(f"group {group_id!r}"), topics)
             response.groups.append(entry)
             await asyncio.sleep(0)
         return response
+
+    def _add_heartbeats(self, entry: wire.GroupDescription) -> None:
+        """Say of each member when it has spoken last, as whom and from where."""
+        now_ms = loop_ms()
+        for member in entry.members:
+            last = self._sessions.last_heartbeat(MemberKey(entry.group_id, member.member_id))
+            if last is not None:
+                member.principal, member.address = last.principal, last.address
+                member.heartbeat_age_ms = max(0, round(now_ms - last.came_ms))
 
 
 def group_description(
