@@ -20,6 +20,7 @@ from defects import (
     memberships,
     moves,
     participants,
+    payloads,
     storage,
     volumes,
 )
@@ -37,12 +38,15 @@ _MODULES = (
     clients,
     volumes,
     storage,
+    payloads,
 )
 
 DEFECTS: dict[str, Defect] = {each.name: each for module in _MODULES for each in module.DEFECTS}
 
 
-OF_A_JOURNAL: frozenset[str] = frozenset(each.name for each in storage.DEFECTS)
+OF_A_JOURNAL: frozenset[str] = frozenset(
+    each.name for each in (*storage.DEFECTS, *payloads.DEFECTS)
+)
 """The defects that the simulation of one journal looks for, where a whole cluster takes longer."""
 
 

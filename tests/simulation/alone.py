@@ -11,7 +11,7 @@ import argparse
 import asyncio
 import gc
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
@@ -26,8 +26,18 @@ from simulation.world import Life, SimulatedLoop, bury
 _PARTITIONS = 3
 _OWNERS = 12
 """Of a seed."""
-_SIZES = (0, 30, 200, 700, 3_000)
+_SMALL = (0, 30, 200, 700, 3_000)
+_LARGE = ((0, 30, 200, 700, 3_000, 9_000), (3_000, 9_000))
+"""The sizes of payloads: half of the seeds are about the log, half about files of payloads."""
+_STEPS = ("append", "read", "delete", "purge", "rewrite", "replace", "wait")
+_SHARES = {False: (40, 12, 3, 1, 3, 2, 3), True: (40, 8, 3, 8, 2, 1, 6)}
+_QUIET_MS = (0, 0, 40, 300)
+"""After a deletion: a loss of power then meets no later sync."""
 _PLENTY = 1 << 30
+_LAST_PAYLOADS = """
+SELECT payload_file, max(payload_position + payload_bytes) FROM batches
+WHERE payload_bytes > 0 GROUP BY payload_file
+"""
 
 
 @dataclass(slots=True)
@@ -37,6 +47,8 @@ class Facts:
     records: dict[int, bytes] = field(default_factory=dict)
     batches: dict[tuple[int, int], bytes] = field(default_factory=dict)
     """Payloads by partition and base offset; a rewrite may have changed them, if it is unknown."""
+    sent: dict[tuple[int, int], bytes] = field(default_factory=dict)
+    """The same of all appends, acknowledged or not: no reader finds another payload, but "new"."""
     unsure: set[tuple[int, int]] = field(default_factory=set)
     """The batches that a write without an answer may have removed or replaced."""
     ends: list[int] = field(default_factory=lambda: [0] * _PARTITIONS)
@@ -70,7 +82,9 @@ class _Observer:
 class _Owner:
     """One process that has the journal until it is deposed, or ends."""
 
-    def __init__(self, facts: Facts, volume: SimulatedVolume, random: Random, number: int) -> None:
+    def __init__(
+        self, facts: Facts, volume: SimulatedVolume, random: Random, number: int, *, is_large: bool
+    ) -> None:
         self.life = Life("owner", number)
         self._facts = facts
         self._volume = volume
@@ -78,6 +92,9 @@ class _Owner:
         self._number = number
         self._at = 0
         self._steps = random.randrange(3, 60)
+        self._sizes = random.choice(_LARGE) if is_large else _SMALL
+        self._shares = _SHARES[is_large]
+        self._appending = False
 
     async def live(self) -> None:
         """Open, claim, look at everything, work, and stop in order."""
@@ -107,15 +124,15 @@ class _Owner:
     # -- steps -----------------------------------------------------------------------------------
 
     async def _step(self, journal: ObservedJournal) -> None:
-        match self._random.choices(
-            ["append", "read", "delete", "rewrite", "replace", "wait"], [40, 12, 3, 3, 2, 3]
-        )[0]:
+        match self._random.choices(_STEPS, self._shares)[0]:
             case "append":
                 await self._append(journal)
             case "read":
                 await self._read(journal, self._random.randrange(_PARTITIONS))
             case "delete":
                 await self._delete(journal)
+            case "purge":
+                await _all(self._purge(journal), self._beside(journal), self._beside(journal))
             case "rewrite":
                 await self._rewrite(journal)
             case "replace":
@@ -133,9 +150,14 @@ class _Owner:
             partition, count = random.randrange(_PARTITIONS), random.randrange(1, 4)
             start = facts.ends[partition]
             facts.ends[partition] += count
-            batches.append(_batch(partition, start, count, random.randbytes(random.choice(_SIZES))))
+            batches.append(
+                _batch(partition, start, count, random.randbytes(random.choice(self._sizes)))
+            )
+            facts.sent[partition, start] = batches[-1].payload
         records = [random.randbytes(random.randrange(30)) for _ in range(random.randrange(1, 4))]
+        self._appending = True
         await journal.append(self._at, records, batches)
+        self._appending = False
         facts.records |= dict(enumerate(records, self._at))
         facts.batches |= {(each.partition, each.base_offset): each.payload for each in batches}
         self._at += len(records)
@@ -146,6 +168,39 @@ class _Owner:
         deleted = self._facts.deleted
         deleted[partition] = max(deleted[partition], before)
         await journal.batches.delete(partition, before=before, rows_max=4, bytes_max=_PLENTY)
+
+    async def _purge(self, journal: ObservedJournal) -> None:
+        """Delete to the end of some deletions, and give space back, as a broker does."""
+        random = self._random
+        for partition in random.sample(range(_PARTITIONS), random.randint(1, _PARTITIONS)):
+            await self._delete_all(journal, partition)
+        for _ in range(random.randrange(9)):
+            if not await journal.batches.give_back():
+                break
+        await after(random.choice(_QUIET_MS))
+
+    async def _delete_all(self, journal: ObservedJournal, partition: int) -> None:
+        facts = self._facts
+        end = facts.ends[partition]
+        before = self._random.choice((end, self._random.randrange(end + 1)))
+        facts.deleted[partition] = max(facts.deleted[partition], before)
+        while await journal.batches.delete(partition, before=before, rows_max=2, bytes_max=_PLENTY):
+            pass
+
+    async def _beside(self, journal: ObservedJournal) -> None:
+        """Do something of another task of a broker, beside a deletion."""
+        random = self._random
+        await after(random.choice((0.0, 0.05, 0.5, 2.0)) * random.random())
+        match random.choice(("read", "read", "delete", "give back", "append")):
+            case "read":
+                await self._read(journal, random.randrange(_PARTITIONS), from_start=True)
+            case "delete":
+                await self._delete_all(journal, random.randrange(_PARTITIONS))
+            case "give back":
+                await journal.batches.give_back()
+            case _:
+                if not self._appending:
+                    await self._append(journal)
 
     async def _rewrite(self, journal: ObservedJournal) -> None:
         facts = self._facts
@@ -177,7 +232,7 @@ class _Owner:
     async def _look(self, journal: ObservedJournal, first_offset: int | None) -> None:
         """Read all, and compare it with the acknowledged steps."""
         for partition in range(_PARTITIONS):
-            await self._read(journal, partition)
+            await self._read(journal, partition, from_start=True)
         if first_offset is None:
             return
         records = dict(self._facts.records)
@@ -192,19 +247,26 @@ class _Owner:
         if wrong or first_offset > self._facts.first_offset:
             self._facts.violations.append(f"acknowledged records are lost or changed: {wrong[:5]}")
 
-    async def _read(self, journal: ObservedJournal, partition: int) -> None:
-        """Read a partition from somewhere on: all acknowledged batches are there, in order."""
+    async def _read(
+        self, journal: ObservedJournal, partition: int, *, from_start: bool = False
+    ) -> None:
+        """Read a partition from somewhere on: all acknowledged batches are there, in order.
+
+        A batch whose deletion was lost, or is under way, has its payload, or is not there.
+        """
         facts = self._facts
         start = facts.deleted[partition]
         start = self._random.randrange(start, max(start, facts.ends[partition]) + 1)
+        start = 0 if from_start else start
         known = {
             at: payload
             for (number, at), payload in facts.batches.items()
             if number == partition and at >= start
         }
         found: list[StoredBatch] = []
+        max_bytes = self._random.choice((2_000, 30_000))
         at = start
-        while some := await journal.batches.read(partition, at, max_bytes=2_000, upto=_PLENTY):
+        while some := await journal.batches.read(partition, at, max_bytes=max_bytes, upto=_PLENTY):
             found += some
             at = some[-1].base_offset + some[-1].record_count
         offsets = [each.base_offset for each in found]
@@ -218,10 +280,25 @@ class _Owner:
             and (partition, at) not in facts.unsure
             and facts.batches[partition, at] == payload
         ]
+        foreign = [
+            at
+            for at, payload in payloads.items()
+            if payload not in (b"new", facts.sent[partition, at])
+        ]
         if self._is_deposed():
             return
+        if foreign:
+            facts.violations.append(f"foreign payloads are read in {partition}: {foreign[:5]}")
         if wrong or offsets != sorted(set(offsets)):
             facts.violations.append(f"acknowledged batches of {partition} are lost: {wrong[:5]}")
+
+
+async def _all(*works: Coroutine[object, object, None]) -> None:
+    """Do some work at the same time; raise the first error when all of it has ended."""
+    tasks = [asyncio.create_task(work) for work in works]
+    await asyncio.wait(tasks)
+    for task in tasks:
+        task.result()
 
 
 def _batch(partition: int, base_offset: int, count: int, payload: bytes) -> StoredBatch:
@@ -241,6 +318,7 @@ class _Story:
     def __init__(self, loop: SimulatedLoop, seed: int) -> None:
         self._loop = loop
         self._random = random = Random(seed)
+        self._is_large = random.random() < 0.5
         self._facts = Facts()
         self._volume = SimulatedVolume(Random(random.getrandbits(64)))
         self._living: list[tuple[_Owner, asyncio.Task[None]]] = []
@@ -249,35 +327,62 @@ class _Story:
         """Run it, and return the violations."""
         for number in range(_OWNERS):
             random = Random(self._random.getrandbits(64))
-            owner = _Owner(self._facts, self._volume, random, number)
+            owner = _Owner(self._facts, self._volume, random, number, is_large=self._is_large)
             task = self._loop.start(owner.life, owner.live())
             self._living.append((owner, task))
             await self._end(owner, task)
             if self._facts.violations:
                 break
+        if not self._facts.violations:
+            self._lose_payloads()
         return list(self._facts.violations)
+
+    def _lose_payloads(self) -> None:
+        """Cut a file of payloads in the end, if there is one: a start has to refuse the folder."""
+        volume = self._volume
+        names = [name for name in volume.folder.names if name.startswith("journal.payloads-")]
+        rows = volume.tables.fetch(_LAST_PAYLOADS)
+        ends = {f"journal.payloads-{file}": end for file, end in rows}
+        if found := sorted(ends.keys() & set(names)):
+            name = self._random.choice(found)
+            inode = volume.folder.names[name]
+            del inode.data[self._random.randrange(ends[name]) :]
+            if not volume.tables.found_end().lost_payloads:
+                self._facts.violations.append(f"a start does not find that {name} is cut")
 
     async def _end(self, owner: _Owner, task: "asyncio.Task[None]") -> None:
         """Let an owner have its time, and end it or stop it."""
         random, folder = self._random, self._volume.folder
         folder.sync_ms = random.choice(((0.05, 0.6), (0.05, 0.6), (20, 60)))
-        meets_write = self._loop.create_future()
         await after(random.uniform(0, random.choice((5, 60, 1_500))))
-        if random.random() < 0.7 and not task.done():
-            folder.at_next_sync = partial(meets_write.set_result, None)
-            await asyncio.wait([task, meets_write], return_when=asyncio.FIRST_COMPLETED)
-            folder.at_next_sync = None
+        end = random.choice(("kill", "kill", "stand", "stop"))
+        meets = 0.3 if end == "stand" and self._is_large else 0.75
+        if random.random() < meets and not task.done():
+            meet = random.choice(("sync", "return")) if self._is_large else "sync"
+            await self._meet(task, meet)
             await after(random.uniform(0, folder.sync_ms[1]))
-        match random.choice(("kill", "kill", "stand", "stop")):
+        match end:
             case "stop":
                 await asyncio.wait([task], timeout=20)
                 self._kill(owner)
             case "stand" if not task.done():
                 self._loop.stop_life(owner.life)
-                delay_s = random.choice((0.001, 0.1, 1.0)) * random.random()
+                delay_s = random.choice((0.001, 0.02, 0.1, 1.0)) * random.random()
                 self._loop.call_later(delay_s, self._loop.resume_life, owner.life)
             case _:
                 self._kill(owner)
+
+    async def _meet(self, task: "asyncio.Task[None]", what: str) -> None:
+        """Wait for a sync of the log or of payloads, or for space that comes back."""
+        folder = self._volume.folder
+        meets = self._loop.create_future()
+        meet = partial(meets.set_result, None)
+        if what == "sync":
+            folder.at_next_sync = meet
+        else:
+            folder.at_next_return = meet
+        await asyncio.wait([task, meets], return_when=asyncio.FIRST_COMPLETED)
+        folder.at_next_sync = folder.at_next_return = None
 
     def _kill(self, owner: _Owner) -> None:
         """End a process, and if the power fails, all others with it."""

@@ -23,7 +23,7 @@ from semel_runtime.journal.log.frames import LoggedAppend
 from semel_runtime.journal.sqlite import appender, journal_end
 from semel_runtime.journal.sqlite.claim_look import LOOK, check_claim
 from semel_runtime.journal.sqlite.log_index import LogEnd
-from semel_runtime.journal.sqlite.payloads import payload_files, payload_space
+from semel_runtime.journal.sqlite.payloads import holes, payload_files, payload_space
 from semel_runtime.journal.sqlite.payloads.payload_rows import stored_batches
 from simulation.files import Folder, SimulatedOs, SimulatedPath
 from simulation.tables import Tables
@@ -31,6 +31,8 @@ from simulation.threads import SimulatedThread, pause
 from simulation.world import Life
 
 _LOOK_S = 3e-5
+_STEP_MAX = 2
+"""Few, so that the space of a file comes back in several steps."""
 _BATCHES = """
 SELECT * FROM batches
 WHERE partition = ? ORDER BY base_offset
@@ -270,7 +272,9 @@ def simulated_disks(random: Random) -> Iterator[None]:
         patch.setattr(payload_files, "os", system)
         patch.setattr(payload_files, "write_past_cache", system.write_past_cache)
         patch.setattr(payload_space, "os", system)
-        patch.setattr(payload_space, "punch", system.punch)
+        patch.setattr(holes, "_FALLOCATE", system.punch)
+        patch.setattr(payload_space, "_STEP_MAX", _STEP_MAX)
+        patch.setattr(payload_space, "_SLACK_BYTES", 0)
         patch.setattr(journal_end, "LogIndex", _Index)
         patch.setattr(journal_end, "_read_end", lambda file: Tables.at(file).found_end())
         patch.setattr(appender, "LogThread", SimulatedThread)

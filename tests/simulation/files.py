@@ -12,12 +12,12 @@ from itertools import count
 from random import Random
 from typing import NamedTuple
 
-from semel_runtime.journal.sqlite.payloads.holes import BLOCK_BYTES
 from simulation.threads import pause
 
 SYNC_MS = (0.05, 0.6)
 SECTOR_BYTES = 512
 _TOUCH_S = 2e-5
+_READ_SYNCS = 2
 _CUT_SHORT = 0.05
 """The share of writes of which the system takes only a part."""
 
@@ -73,6 +73,8 @@ class Folder:
         """How long a sync takes, between these two."""
         self.at_next_sync: Callable[[], object] | None = None
         """Called once, when the next sync of a file of the log begins."""
+        self.at_next_return: Callable[[], object] | None = None
+        """Called once, when space of payloads next comes back."""
         self.database: object = None
         """What SQLite has in it."""
         self.names: dict[str, Inode] = {}
@@ -175,6 +177,7 @@ class SimulatedPath:
         if not missing_ok or self.exists():
             _found(self)
             self.folder.name(self.name, None)
+            _space_came_back(self)
 
 
 class _Open(NamedTuple):
@@ -223,7 +226,8 @@ class SimulatedOs:
         self._inode(descriptor).write(at, bytes(size_bytes))
 
     def pread(self, descriptor: int, size_bytes: int, at: int) -> bytes:
-        """See ``os.pread``."""
+        """See ``os.pread``: a read may take longer than a sync, on a busy disk."""
+        pause(_READ_SYNCS * self._open[descriptor].path.folder.sync_ms[1] / 1000)
         return bytes(self._inode(descriptor).data[at : at + size_bytes])
 
     def pwrite(self, descriptor: int, data: bytes | memoryview, at: int) -> int:
@@ -249,13 +253,12 @@ class SimulatedOs:
         assert descriptor in self._open, "a closed file"
         return wanted
 
-    def punch(self, descriptor: int, start: int, end: int) -> bool:
-        """See ``holes.punch``."""
-        start, end = start + -start % BLOCK_BYTES, end - end % BLOCK_BYTES
-        if start < end:
-            pause(_TOUCH_S)
-            self._inode(descriptor).write(start, bytes(end - start))
-        return True
+    def punch(self, descriptor: int, _mode: int, start: int, size_bytes: int) -> int:
+        """Make a hole. See fallocate(2)."""
+        pause(_TOUCH_S)
+        self._inode(descriptor).write(start, bytes(size_bytes))
+        _space_came_back(self._open[descriptor].path)
+        return 0
 
     def fdatasync(self, descriptor: int) -> None:
         """See ``os.fdatasync``: all that was written before is on the disk after it."""
@@ -278,6 +281,13 @@ class SimulatedOs:
 
 def _is_log(path: SimulatedPath) -> bool:
     return path.name.startswith(("journal.log-", "journal.payloads-"))
+
+
+def _space_came_back(path: SimulatedPath) -> None:
+    folder = path.folder
+    if path.name.startswith("journal.payloads-") and folder.at_next_return is not None:
+        folder.at_next_return()
+        folder.at_next_return = None
 
 
 def _found(path: SimulatedPath) -> Inode:

@@ -27,9 +27,8 @@ _LOG_BYTES = (2 << 10, 8 << 10, 96 << 10)
 """Of both files: small, so that they are written again and again."""
 _LOGGED_BYTES_MAX = (300, 1_500, 128 << 10)
 """Small, so that some appends go straight into the tables."""
-
-
-_PAYLOAD_FILE_BYTES = 20_000
+_PAYLOAD_FILE_BYTES = (20_000, 60_000)
+"""Small, so that files become full and are removed."""
 
 
 class ObservedJournal(SqliteJournal):
@@ -134,7 +133,7 @@ async def _open(
         connection, log, log_file=file.parent / "journal.db-wal", log_bytes_max=options.wal_bytes
     )
     resources.push_async_callback(writer.close)
-    space = PayloadSpace(folder, writer, readers, file_bytes=_PAYLOAD_FILE_BYTES)
+    space = PayloadSpace(folder, writer, readers, file_bytes=random.choice(_PAYLOAD_FILE_BYTES))
     appender = Appender(file, writer, readers, log, space, options)
     resources.push_async_callback(appender.close)
     journal = ObservedJournal(
