@@ -381,6 +381,8 @@ async def test_the_causes_of_many_partitions_go_on_page_by_page(stage: Stage) ->
     assert f"wide-{PARTITIONS_MAX}" in rest.text
     assert "wide-0" not in rest.text
     assert "The next" not in rest.text
+    one = await stage.page("/why", group="reports", topic="wide", partition=1)
+    assert "semel why reports wide:1" in one.text
 
 
 async def test_an_examination_of_some_ids_says_so_and_finds_each_prepared_one(

@@ -112,6 +112,7 @@ async def test_no_page_is_shown_before_a_user_has_signed_in(signed: Signed) -> N
             answer = await browser.get(path)
             assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
         assert (await browser.post("/action?do=abort")).headers["location"] == "/sign-in"
+        assert (await browser.get("/events")).status_code == 401
         assert "Bearer token" in (await page(browser, "/sign-in")).text
 
 

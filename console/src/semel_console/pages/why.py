@@ -24,7 +24,9 @@ async def show(visit: Visit) -> Response:
             for at in (TopicPartition(topic, each) for each in shown)
         }
     standings = {at: task.result() for at, task in asked.items()}
-    return visit.show(why_page(group_id, topic, standings, goes_on=shown != partitions))
+    return visit.show(
+        why_page(group_id, topic, standings, only=number, goes_on=shown != partitions)
+    )
 
 
 async def _partitions(visit: Visit, topic: str) -> list[int]:

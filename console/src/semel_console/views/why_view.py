@@ -30,11 +30,13 @@ def why_page(
     topic: str,
     standings: Mapping[TopicPartition, ReaderStanding | Missing],
     *,
+    only: int | None = None,
     goes_on: bool = False,
 ) -> Page:
     """Return the first cause that holds for each partition, and its remedy.
 
-    ``goes_on``: the topic has more partitions than these.
+    ``only``: the one partition that the page is about. ``goes_on``: the topic has more partitions
+    than these.
     """
     form = Form(
         action="/why",
@@ -44,6 +46,7 @@ def why_page(
         ),
         button="Why?",
     )
+    place = topic if only is None else f"{topic}:{only}"
     rows = [_row(at, standing) for at, standing in standings.items()]
     sections: tuple[Section, ...] = ()
     if rows:
@@ -54,7 +57,7 @@ def why_page(
         sections = (Section(title="", blocks=(grid,)),)
     return Page(
         title="Why does my consumer not see records?",
-        command=places.command("why", group_id, topic) if rows else "",
+        command=places.command("why", group_id, place) if rows else "",
         form=form,
         sections=sections,
         notices=() if rows else (Notice(text="Give a group and a topic."),),

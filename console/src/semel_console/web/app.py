@@ -123,6 +123,14 @@ def make_app(
         """Answer as long as the console runs, whatever the cluster does."""
         return PlainTextResponse("ok\n")
 
+    streams = Looks(is_ending)
+
+    async def looks(request: Request) -> Response:
+        """Answer with the stream of a page, which only a user has who may see pages."""
+        if await console.client_of(request) is None:
+            return Response(status_code=401)
+        return streams.stream()
+
     async def no_page(request: Request, _: Exception) -> Response:
         return await console.answer(_no_page, request)
 
@@ -138,7 +146,7 @@ def make_app(
             *pages,
             *actions,
             *sign_in.SignIn(options, clients).routes(),
-            Route("/events", Looks(is_ending).stream),
+            Route("/events", looks),
             Route("/health", healthy),
             Mount("/static", StaticFiles(directory=STATIC)),
         ],

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 
-from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 INTERVAL_S = 2.0
@@ -20,7 +19,7 @@ class Looks:
         self._is_ending = is_ending
         self._open = 0
 
-    async def stream(self, _: Request) -> Response:
+    def stream(self) -> Response:
         """Answer with the stream of one page; a page above the limit is not kept up to date."""
         if self._open >= STREAMS_MAX:
             return Response(status_code=204)  # The browser then asks no more.
