@@ -126,7 +126,7 @@ def make_app(
     streams = Looks(is_ending)
 
     async def looks(request: Request) -> Response:
-        """Answer a user who may see pages with the stream of an open page."""
+        """Send the stream of an open page to a signed-in user; refuse others."""
         if await console.client_of(request) is None:
             return Response(status_code=401)
         return streams.stream()
