@@ -13,6 +13,7 @@ from file_scheduling import FileScheduling, turn
 from hypothesis import HealthCheck, settings
 from open_connections import watch_open_connections
 from surroundings import (
+    collect_quietly,
     leave_out_earlier_loops,
     use_own_environment,
     use_own_ports,
@@ -33,6 +34,9 @@ ROOT = Path(__file__).parent
 
 SPARK_TIMEOUT_S = 600
 """A session of Spark takes twenty seconds to start on two idle cores, and minutes on busy ones."""
+
+SIMULATIONS = ("tests/simulation", "tests/defects", "tests/database_simulation", "tests/upgrade")
+"""Folders whose tests let simulations fail: the errors keep objects of dead event loops."""
 
 guard = engines.Guard()
 
@@ -100,6 +104,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     else:
         files = {item.path for item in long}
         items.sort(key=lambda item: turn(item.nodeid, is_long=item.path in files))
+
+
+@pytest.fixture(scope="module")
+def only_own_garbage() -> None:
+    """Free what earlier tests have left, for a test that looks at what it leaves itself."""
+    collect_quietly()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def free_simulations(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Free what failed simulations have left before the tests of another file meet it."""
+    yield
+    path = request.path.relative_to(ROOT).as_posix()
+    if any(engines.is_below(path, folder) for folder in SIMULATIONS):
+        collect_quietly()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -4,8 +4,11 @@ Tests and the processes that they start see a home of their own, none of the var
 Python, proxies, Semel, telemetry, PostgreSQL or a terminal, and the signals of a new session.
 """
 
+import gc
 import logging
 import signal
+import sys
+import warnings
 from collections.abc import Callable, Mapping, MutableMapping
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -74,6 +77,17 @@ def leave_out_earlier_loops(record: logging.LogRecord) -> bool:
     error = record.exc_info and record.exc_info[1]
     of_queue = "PollerCompletionQueue._handle_events" in record.getMessage()
     return not (of_queue and str(error) == "Event loop is closed")
+
+
+def collect_quietly() -> None:
+    """Free the objects to which nothing refers, and ignore what they complain of."""
+    complain, sys.unraisablehook = sys.unraisablehook, lambda _: None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            gc.collect()
+    finally:
+        sys.unraisablehook = complain
 
 
 def _ignore(_: int, __: FrameType | None) -> None:

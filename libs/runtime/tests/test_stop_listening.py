@@ -10,6 +10,7 @@ import pytest
 from semel_runtime.testing.stop_listening import stop_listening
 
 
+@pytest.mark.usefixtures("only_own_garbage")
 @pytest.mark.parametrize("turns", range(5))
 async def test_connection_is_accepted_or_refused_at_each_turn_of_the_loop(turns: int) -> None:
     accepted: list[asyncio.StreamWriter] = []

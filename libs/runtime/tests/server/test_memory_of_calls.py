@@ -61,9 +61,9 @@ async def fail(_: Request, __: Call) -> Response:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _frozen_heap() -> None:
+def _frozen_heap(request: pytest.FixtureRequest) -> None:
     """Keep the objects of earlier tests out of this module's many collections."""
-    gc.collect()
+    request.getfixturevalue("only_own_garbage")
     gc.freeze()
 
 
