@@ -107,3 +107,25 @@ def test_any_other_failure_of_a_write_is_raised(tmp_path: Path, number: int, fir
         pytest.raises(OSError, match=os.strerror(number)),
     ):
         written(tmp_path)
+
+
+@pytest.mark.parametrize("direct", [True, False])
+def test_a_file_that_can_grow_no_more_is_an_error_and_no_endless_loop(
+    tmp_path: Path, *, direct: bool
+) -> None:
+    write, room = os.pwrite, 2 * BLOCK + 100
+
+    def pwrite(descriptor: int, data: memoryview, at: int) -> int:
+        if at >= room:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+        return min(write(descriptor, data, at), room - at)
+
+    def past(_: int, *, wanted: bool = True) -> bool:
+        return wanted and direct
+
+    with (
+        mock.patch("semel_runtime.journal.sqlite.payloads.payload_files.write_past_cache", past),
+        mock.patch.object(os, "pwrite", pwrite),
+        pytest.raises(OSError, match=os.strerror(errno.EFBIG)),
+    ):
+        written(tmp_path)

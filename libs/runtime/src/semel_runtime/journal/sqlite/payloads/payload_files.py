@@ -96,7 +96,8 @@ class PayloadWriter:
             left = blocks
             while left:
                 written = self._write_some(left, at)
-                written -= written % BLOCK_BYTES
+                if self._is_direct and written % BLOCK_BYTES:
+                    self._leave_direct()  # The rest begins within a block.
                 left = left[written:]
                 at += written
 
@@ -106,9 +107,12 @@ class PayloadWriter:
         except OSError as error:
             if error.errno != errno.EINVAL or not self._is_direct:
                 raise
-        # The disk has larger blocks.
-        self._is_direct = write_past_cache(self._descriptor, wanted=False)
+        self._leave_direct()  # The disk has larger blocks.
         return os.pwrite(self._descriptor, blocks, at)
+
+    def _leave_direct(self) -> None:
+        """Write to this file through the page cache from here on, at any position."""
+        self._is_direct = write_past_cache(self._descriptor, wanted=False)
 
 
 def read_payloads(folder: Path, places: Iterable[Place]) -> Iterator[bytes]:
