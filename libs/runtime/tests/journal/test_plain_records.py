@@ -93,5 +93,5 @@ def test_names_outside_of_the_table_are_not_read() -> None:
 
 
 def test_a_record_without_the_fields_of_its_message_has_no_table() -> None:
-    with pytest.raises(AssertionError, match="has not the fields of open_transaction"):
+    with pytest.raises(AssertionError, match="has not the fields of OpenTransaction"):
         PlainRecords[LogPurged](Record.DESCRIPTOR, {"open_transaction": LogPurged})

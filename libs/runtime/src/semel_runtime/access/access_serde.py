@@ -1,8 +1,6 @@
 """Access rules and client quotas as protobuf: on the wire and in journals."""
 
 from collections.abc import Iterable
-from enum import IntEnum
-from typing import TypeVar
 
 from semel.common.journal.v1 import cluster_pb2 as journal
 from semel.coordinator.v1 import acls_pb2 as wire
@@ -18,108 +16,57 @@ from semel_runtime.access.acls import (
     ResourceType,
 )
 from semel_runtime.access.client_quotas import ClientQuota
+from semel_runtime.journal.plain_messages import PlainMessage
 
-E = TypeVar("E", bound=IntEnum)
+JOURNAL_ACL = PlainMessage(Acl, journal.AclImage)
+JOURNAL_QUOTA = PlainMessage(ClientQuota, journal.ClientQuotaImage)
+_ACL = PlainMessage(Acl, wire.AclBinding)
+_FILTER = PlainMessage(AclFilter, wire.AclFilter)
+_QUOTA = PlainMessage(ClientQuota, quotas.ClientQuota)
+_ENUMS = {
+    "resource_type": ResourceType,
+    "pattern_type": PatternType,
+    "operation": Operation,
+    "permission": Permission,
+}
 
 
 def acls_from_wire(acls: Iterable[wire.AclBinding]) -> tuple[Acl, ...]:
     """Read rules. Raises InvalidRequestError for a number that means nothing."""
-    return tuple(
-        Acl(
-            resource_type=_known("resource_type", ResourceType, acl.resource_type),
-            resource_name=acl.resource_name,
-            pattern_type=_known("pattern_type", PatternType, acl.pattern_type),
-            principal=acl.principal,
-            operation=_known("operation", Operation, acl.operation),
-            permission=_known("permission", Permission, acl.permission),
-        )
-        for acl in acls
-    )
+    return tuple(map(_acl_from_wire, acls))
+
+
+def _acl_from_wire(acl: wire.AclBinding) -> Acl:
+    for field in _ENUMS:
+        _check_known(field, getattr(acl, field))
+    return _ACL.read(acl)
 
 
 def acls_to_wire(acls: Iterable[Acl]) -> list[wire.AclBinding]:
     """Write rules."""
-    return [
-        wire.AclBinding(
-            resource_type=acl.resource_type.value,  # type: ignore[arg-type]  # equal numbers
-            resource_name=acl.resource_name,
-            pattern_type=acl.pattern_type.value,  # type: ignore[arg-type]  # equal numbers
-            principal=acl.principal,
-            operation=acl.operation.value,  # type: ignore[arg-type]  # equal numbers
-            permission=acl.permission.value,  # type: ignore[arg-type]  # equal numbers
-        )
-        for acl in acls
-    ]
+    return list(map(_ACL.message, acls))
 
 
 def filter_from_wire(given: wire.AclFilter) -> AclFilter:
     """Read a filter. Raises InvalidRequestError for a number that means nothing."""
-    for field, known, number in (
-        ("resource_type", ResourceType, given.resource_type),
-        ("pattern_type", PatternType, given.pattern_type),
-        ("operation", Operation, given.operation),
-        ("permission", Permission, given.permission),
-    ):
-        if number != ANY:
-            _known(field, known, number)
-    return AclFilter(
-        resource_type=given.resource_type,
-        resource_name=given.resource_name,
-        pattern_type=given.pattern_type,
-        principal=given.principal,
-        operation=given.operation,
-        permission=given.permission,
-    )
-
-
-def acl_to_journal(acl: Acl) -> journal.AclImage:
-    """Write a rule for the journal."""
-    return journal.AclImage(
-        resource_type=acl.resource_type.value,
-        resource_name=acl.resource_name,
-        pattern_type=acl.pattern_type.value,
-        principal=acl.principal,
-        operation=acl.operation.value,
-        permission=acl.permission.value,
-    )
-
-
-def acl_from_journal(acl: journal.AclImage) -> Acl:
-    """Read a rule from the journal."""
-    return Acl(
-        resource_type=ResourceType(acl.resource_type),
-        resource_name=acl.resource_name,
-        pattern_type=PatternType(acl.pattern_type),
-        principal=acl.principal,
-        operation=Operation(acl.operation),
-        permission=Permission(acl.permission),
-    )
+    for field in _ENUMS:
+        if (number := getattr(given, field)) != ANY:
+            _check_known(field, number)
+    return _FILTER.read(given)
 
 
 def quotas_from_wire(given: Iterable[quotas.ClientQuota]) -> tuple[ClientQuota, ...]:
     """Read limits."""
-    return tuple(
-        ClientQuota(user=each.user, limits=tuple(sorted(each.limits.items()))) for each in given
-    )
+    return tuple(map(_QUOTA.read, given))
 
 
 def quotas_to_wire(given: Iterable[ClientQuota]) -> list[quotas.ClientQuota]:
     """Write limits."""
-    return [quotas.ClientQuota(user=each.user, limits=dict(each.limits)) for each in given]
+    return list(map(_QUOTA.message, given))
 
 
-def quota_to_journal(quota: ClientQuota) -> journal.ClientQuotaImage:
-    """Write limits for the journal."""
-    return journal.ClientQuotaImage(user=quota.user, limits=dict(quota.limits))
-
-
-def quota_from_journal(quota: journal.ClientQuotaImage) -> ClientQuota:
-    """Read limits from the journal."""
-    return ClientQuota(user=quota.user, limits=tuple(sorted(quota.limits.items())))
-
-
-def _known(field: str, known: type[E], number: int) -> E:
+def _check_known(field: str, number: int) -> None:
     try:
-        return known(number)
+        _ENUMS[field](number)
     except ValueError:
         raise InvalidRequestError(f"{field} has the unknown value {number}", field=field) from None

@@ -3,15 +3,16 @@
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
+from google.protobuf.message import Message
+from msgspec.structs import asdict
+
 from semel.common.journal.v1 import cluster_pb2 as journal
 from semel.coordinator.v1 import cluster_pb2 as wire
 from semel_common.wire.messages.request_bounds import FOLDER_LENGTH_MAX
 from semel_runtime.access.access_serde import (
-    acl_from_journal,
-    acl_to_journal,
+    JOURNAL_ACL,
+    JOURNAL_QUOTA,
     acls_from_wire,
-    quota_from_journal,
-    quota_to_journal,
     quotas_from_wire,
 )
 from semel_runtime.cluster.metadata_image import (
@@ -25,8 +26,13 @@ from semel_runtime.cluster.metadata_image import (
     Topic,
 )
 from semel_runtime.journal.contract import DiskShortage
+from semel_runtime.journal.plain_messages import PlainMessage
 
 T = TypeVar("T", wire.Topic, journal.TopicImage)
+
+JOURNAL_INSTANCE = PlainMessage(Instance, journal.InstanceImage)
+_LAYOUT = PlainMessage(Layout, wire.ClusterLayout)
+_LISTENER = PlainMessage(Listener, wire.AdvertisedListener)
 
 
 class ImageReader:
@@ -66,7 +72,7 @@ def _image_from_wire(response: wire.MetadataResponse, topics: tuple[Topic, ...])
     return ClusterImage(
         cluster_id=response.cluster_id,
         version=response.version,
-        layout=layout_from_wire(response.layout),
+        layout=_LAYOUT.read(response.layout),
         instances=tuple(_instance_from_wire(instance) for instance in response.instances),
         topics=topics,
         acls=acls_from_wire(response.acls),
@@ -75,40 +81,19 @@ def _image_from_wire(response: wire.MetadataResponse, topics: tuple[Topic, ...])
     )
 
 
-def layout_from_wire(layout: wire.ClusterLayout) -> Layout:
-    """Read a layout."""
-    return Layout(
-        transaction_log_partitions=layout.transaction_log_partitions,
-        coordinators=layout.coordinators,
-        group_partitions=layout.group_partitions,
-        group_coordinators=layout.group_coordinators,
-    )
-
-
 def layout_to_wire(layout: Layout) -> wire.ClusterLayout:
     """Write a layout."""
-    return wire.ClusterLayout(
-        transaction_log_partitions=layout.transaction_log_partitions,
-        coordinators=layout.coordinators,
-        group_partitions=layout.group_partitions,
-        group_coordinators=layout.group_coordinators,
-    )
+    return _LAYOUT.message(layout)
 
 
-def listeners_from_wire(listeners: list[wire.AdvertisedListener]) -> tuple[Listener, ...]:
-    """Read advertised listeners."""
-    return tuple(
-        Listener(name=listener.name, host=listener.host, port=listener.port)
-        for listener in listeners
-    )
+def layout_from_journal(message: Message) -> Layout:
+    """Read the layout whose fields are in a message with others."""
+    return Layout(**{name: getattr(message, name) for name in Layout.__struct_fields__})
 
 
 def listeners_to_wire(listeners: tuple[Listener, ...]) -> list[wire.AdvertisedListener]:
     """Write advertised listeners."""
-    return [
-        wire.AdvertisedListener(name=listener.name, host=listener.host, port=listener.port)
-        for listener in listeners
-    ]
+    return list(map(_LISTENER.message, listeners))
 
 
 def shortage_to_wire(shortage: DiskShortage) -> wire.DiskShortage:
@@ -137,14 +122,11 @@ def image_to_journal(image: ClusterImage) -> journal.ClusterImage:
     return journal.ClusterImage(
         cluster_id=image.cluster_id,
         version=image.version,
-        transaction_log_partitions=image.layout.transaction_log_partitions,
-        coordinators=image.layout.coordinators,
-        group_partitions=image.layout.group_partitions,
-        group_coordinators=image.layout.group_coordinators,
-        instances=[instance_to_journal(instance) for instance in image.instances],
-        topics=[topic_to_journal(topic) for topic in image.topics],
-        acls=[acl_to_journal(acl) for acl in image.acls],
-        client_quotas=[quota_to_journal(client_quota) for client_quota in image.client_quotas],
+        **asdict(image.layout),
+        instances=map(JOURNAL_INSTANCE.message, image.instances),
+        topics=map(topic_to_journal, image.topics),
+        acls=map(JOURNAL_ACL.message, image.acls),
+        client_quotas=map(JOURNAL_QUOTA.message, image.client_quotas),
         internal_partitions=map(internal_to_journal, image.internal_partitions),
     )
 
@@ -153,18 +135,11 @@ def _image_from_journal(image: journal.ClusterImage, topics: tuple[Topic, ...]) 
     return ClusterImage(
         cluster_id=image.cluster_id,
         version=image.version,
-        layout=Layout(
-            transaction_log_partitions=image.transaction_log_partitions,
-            coordinators=image.coordinators,
-            group_partitions=image.group_partitions,
-            group_coordinators=image.group_coordinators,
-        ),
-        instances=tuple(instance_from_journal(instance) for instance in image.instances),
+        layout=layout_from_journal(image),
+        instances=tuple(map(JOURNAL_INSTANCE.read, image.instances)),
         topics=topics,
-        acls=tuple(acl_from_journal(acl) for acl in image.acls),
-        client_quotas=tuple(
-            quota_from_journal(client_quota) for client_quota in image.client_quotas
-        ),
+        acls=tuple(map(JOURNAL_ACL.read, image.acls)),
+        client_quotas=tuple(map(JOURNAL_QUOTA.read, image.client_quotas)),
         internal_partitions=tuple(map(internal_from_journal, image.internal_partitions)),
     )
 
@@ -184,32 +159,6 @@ def internal_from_journal(internal: journal.InternalPartitionImage) -> InternalP
     """Read a partition of groups or of the transaction log from the journal."""
     return InternalPartition(
         topic=internal.topic, partition=internal.partition, leader=_leader(internal)
-    )
-
-
-def instance_to_journal(instance: Instance) -> journal.InstanceImage:
-    """Write an instance for the journal."""
-    return journal.InstanceImage(
-        role=instance.role.value,
-        instance_id=instance.instance_id,
-        listeners=[
-            journal.ListenerImage(name=listener.name, host=listener.host, port=listener.port)
-            for listener in instance.listeners
-        ],
-        decommissioned=instance.decommissioned,
-    )
-
-
-def instance_from_journal(instance: journal.InstanceImage) -> Instance:
-    """Read an instance from the journal."""
-    return Instance(
-        role=ServiceRole(instance.role),
-        instance_id=instance.instance_id,
-        listeners=tuple(
-            Listener(name=listener.name, host=listener.host, port=listener.port)
-            for listener in instance.listeners
-        ),
-        decommissioned=instance.decommissioned,
     )
 
 
@@ -247,7 +196,7 @@ def _instance_from_wire(instance: wire.Instance) -> Instance:
     return Instance(
         role=ServiceRole(instance.role),
         instance_id=instance.instance_id,
-        listeners=listeners_from_wire(list(instance.listeners)),
+        listeners=tuple(map(_LISTENER.read, instance.listeners)),
         decommissioned=instance.decommissioned,
     )
 

@@ -5,8 +5,6 @@ could be plain, too: they are written for each partition of each transaction, an
 of a message one by one is the quickest way.
 """
 
-from collections.abc import Iterable, Iterator
-
 from semel.broker.journal.v1 import log_pb2 as journal
 from semel_broker.machine import records
 from semel_broker.machine.records import Record
@@ -24,12 +22,15 @@ _PLAIN = PlainRecords[Record](
         "coordinator_epoch_seen": CoordinatorEpochSeen,
         "log_start_moved": records.LogStartMoved,
         "log_end_moved": records.LogEndMoved,
+        "log_state": records.LogState,
+        "log_taken_over": records.LogTakenOver,
         "log_copied": records.LogCopied,
         "log_compacted": records.LogCompacted,
         "log_dropped": records.LogDropped,
         "log_purged": records.LogPurged,
         "log_ids_given": records.LogIdsGiven,
         "log_segment": records.LogSegment,
+        "producer_state": records.ProducerState,
         "open_transaction": records.OpenTransaction,
         "aborted_transaction": records.AbortedTransaction,
     },
@@ -51,12 +52,6 @@ class BrokerSerde:
                 _write_batch(record, message.batch_appended)
             case records.MarkerAppended():
                 _write_marker(record, message.marker_appended)
-            case records.LogTakenOver():
-                _write_taken_over(record, message.log_taken_over)
-            case records.LogState():
-                _write_log(record, message.log_state)
-            case records.ProducerState():
-                _write_producer(record, message.producer_state)
             case ClusterImage():
                 message.cluster_image.CopyFrom(image_to_journal(record))
             case _:
@@ -71,12 +66,6 @@ class BrokerSerde:
                 return _read_batch(message.batch_appended)
             case "marker_appended":
                 return _read_marker(message.marker_appended)
-            case "log_taken_over":
-                return _read_taken_over(message.log_taken_over)
-            case "log_state":
-                return _read_log(message.log_state)
-            case "producer_state":
-                return _read_producer(message.producer_state)
             case "cluster_image":
                 return self._images.from_journal(message.cluster_image)
             case kind:
@@ -140,101 +129,4 @@ def _read_marker(message: journal.MarkerAppended) -> records.MarkerAppended:
         coordinator_epoch=message.coordinator_epoch,
         current_epoch=message.current_epoch if message.HasField("current_epoch") else None,
         appended_ms=message.appended_ms,
-    )
-
-
-def _write_log(record: records.LogState, message: journal.LogState) -> None:
-    message.log_id = record.log_id
-    message.topic_id = record.topic_id
-    message.topic = record.topic
-    message.partition = record.partition
-    message.leader_epoch = record.leader_epoch
-    message.leader_id = record.leader_id
-    message.log_start_offset = record.log_start_offset
-    message.log_end_offset = record.log_end_offset
-    message.handed_over = record.handed_over
-    message.taken_over = record.taken_over
-    message.gaps_known = record.gaps_known
-    message.gaps.extend(_gaps(record.gaps))
-
-
-def _read_log(message: journal.LogState) -> records.LogState:
-    return records.LogState(
-        log_id=message.log_id,
-        topic_id=message.topic_id,
-        topic=message.topic,
-        partition=message.partition,
-        leader_epoch=message.leader_epoch,
-        leader_id=message.leader_id,
-        log_start_offset=message.log_start_offset,
-        log_end_offset=message.log_end_offset,
-        handed_over=message.handed_over,
-        taken_over=message.taken_over,
-        gaps=_read_gaps(message.gaps),
-        gaps_known=message.gaps_known,
-    )
-
-
-def _write_taken_over(record: records.LogTakenOver, message: journal.LogTakenOver) -> None:
-    message.log_id = record.log_id
-    message.log_start_offset = record.log_start_offset
-    message.log_end_offset = record.log_end_offset
-    message.gaps.extend(_gaps(record.gaps))
-
-
-def _read_taken_over(message: journal.LogTakenOver) -> records.LogTakenOver:
-    return records.LogTakenOver(
-        log_id=message.log_id,
-        log_start_offset=message.log_start_offset,
-        log_end_offset=message.log_end_offset,
-        gaps=_read_gaps(message.gaps),
-    )
-
-
-def _gaps(gaps: Iterable[records.OffsetRange]) -> Iterator[journal.OffsetRange]:
-    for gap in gaps:
-        yield journal.OffsetRange(start_offset=gap.start_offset, end_offset=gap.end_offset)
-
-
-def _read_gaps(messages: Iterable[journal.OffsetRange]) -> tuple[records.OffsetRange, ...]:
-    return tuple(
-        records.OffsetRange(message.start_offset, message.end_offset) for message in messages
-    )
-
-
-def _write_producer(record: records.ProducerState, message: journal.ProducerState) -> None:
-    message.log_id = record.log_id
-    message.producer_id = record.producer_id
-    message.fence = record.fence
-    message.producer_epoch = record.producer_epoch
-    message.expected_sequence = record.expected_sequence
-    message.open_epochs.extend(record.open_epochs)
-    message.last_timestamp_ms = record.last_timestamp_ms
-    for batch in record.batches:
-        message.batches.add(
-            base_sequence=batch.base_sequence,
-            record_count=batch.record_count,
-            base_offset=batch.base_offset,
-            crc32c=batch.crc32c,
-        )
-
-
-def _read_producer(message: journal.ProducerState) -> records.ProducerState:
-    return records.ProducerState(
-        log_id=message.log_id,
-        producer_id=message.producer_id,
-        fence=message.fence,
-        producer_epoch=message.producer_epoch,
-        expected_sequence=message.expected_sequence,
-        batches=tuple(
-            records.AppendedBatch(
-                batch.base_sequence,
-                batch.record_count,
-                batch.base_offset,
-                batch.crc32c if batch.HasField("crc32c") else None,
-            )
-            for batch in message.batches
-        ),
-        open_epochs=tuple(message.open_epochs),
-        last_timestamp_ms=message.last_timestamp_ms,
     )

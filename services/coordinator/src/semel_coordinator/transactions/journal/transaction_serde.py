@@ -24,6 +24,7 @@ from semel_coordinator.transactions.machine import (
     JointPoolShrunk,
     JointWritersJoined,
     Operator,
+    Outcome,
     ParticipantsAdded,
     PreparedTransaction,
     Producer,
@@ -52,6 +53,12 @@ _REASON_TO_JOURNAL: dict[AbortReason | None, journal.AbortReason.ValueType] = {
     AbortReason.OPERATOR: journal.ABORT_REASON_OPERATOR,
 }
 _REASON_FROM_JOURNAL = {number: reason for reason, number in _REASON_TO_JOURNAL.items()}
+
+_OUTCOME_TO_JOURNAL = {
+    Outcome.COMMITTED: journal.OUTCOME_COMMITTED,
+    Outcome.ABORTED: journal.OUTCOME_ABORTED,
+}
+_OUTCOME_FROM_JOURNAL = {number: outcome for outcome, number in _OUTCOME_TO_JOURNAL.items()}
 
 _OUTCOME = {
     TransactionState.PREPARE_COMMIT: journal.OUTCOME_COMMITTED,
@@ -162,7 +169,7 @@ def _write_producer(record: Producer, out: journal.ProducerRecord) -> None:
     out.prepared.extend(record.prepared)
     for producer_epoch, outcome in record.completed:
         out.completed.append(producer_epoch)
-        out.completed_outcomes.append(joint.OUTCOMES[outcome])
+        out.completed_outcomes.append(_OUTCOME_TO_JOURNAL[outcome])
 
 
 def _read_producer(message: journal.ProducerRecord) -> Producer:
@@ -177,7 +184,7 @@ def _read_producer(message: journal.ProducerRecord) -> Producer:
         abort_reasons=int.from_bytes(message.abort_reasons, "little"),
         prepared=tuple(message.prepared),
         completed=tuple(
-            CompletedEpoch(producer_epoch, joint.OUTCOMES_BACK[outcome])
+            CompletedEpoch(producer_epoch, _OUTCOME_FROM_JOURNAL[outcome])
             for producer_epoch, outcome in zip(
                 message.completed, message.completed_outcomes, strict=True
             )
