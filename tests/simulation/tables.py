@@ -160,6 +160,9 @@ class Connection:
 
         await self._soon(run, is_synced=False)
 
+    async def rollback(self) -> None:
+        """See ``aiosqlite.Connection``: a script that fails is rolled back at once."""
+
     async def close(self) -> None:
         """See ``aiosqlite.Connection``."""
         if self._queue:

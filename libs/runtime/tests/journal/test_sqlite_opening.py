@@ -3,8 +3,11 @@
 import errno
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
+from sqlite3 import Row
 
 import aiosqlite
 import pytest
@@ -12,7 +15,7 @@ from journal_harness import read_all
 
 from semel_runtime.journal import JournalInUseError, JournalOpenError
 from semel_runtime.journal.engine_choice import open_journal
-from semel_runtime.journal.sqlite import SqliteJournal
+from semel_runtime.journal.sqlite import SqliteJournal, SqliteOptions
 from semel_runtime.journal.sqlite.folder import folder_sentence
 from semel_runtime.journal.sqlite.schema import SCHEMA_VERSION
 
@@ -119,6 +122,83 @@ async def test_database_of_another_program_is_refused_and_not_touched(
         await SqliteJournal.open(folder, service="test")
 
     assert (folder / "journal.db").read_bytes() == before
+
+
+async def test_two_first_starts_at_once_in_a_folder_without_locks_make_one_journal(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second start comes before any one statement of the first, and is done with its own."""
+    statements = await _statements_of_a_first_start(folder, monkeypatch)
+
+    for number in range(statements):
+        met = folder.with_name(f"met-{number}")
+        first, second = await _two_starts(met, monkeypatch, second_comes_before=number)
+        async with first, second:
+            await second.claim("second")
+            assert (await first.claim("first")).next_offset == 0
+            await first.append(0, [b"zero"])
+            assert await read_all(first) == [b"zero"]
+
+
+async def _statements_of_a_first_start(folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Count them, up to the end of the migration; there are a few, or the test above is empty."""
+    seen: list[str] = []
+
+    async def note(statement: str) -> None:
+        seen.append(statement)
+
+    with _told_before_statements(monkeypatch, note):
+        await (await SqliteJournal.open(folder, service="test")).close()
+    until = next(at for at, each in enumerate(seen) if "wal_checkpoint" in each) + 1
+    assert until > 2 + SCHEMA_VERSION
+    return until
+
+
+async def _two_starts(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, *, second_comes_before: int
+) -> tuple[SqliteJournal, SqliteJournal]:
+    options = SqliteOptions(exclusive=False)
+    numbers = count()
+    started: list[SqliteJournal] = []
+
+    async def come_between(_statement: str) -> None:
+        if next(numbers) == second_comes_before:
+            started.append(await SqliteJournal.open(folder, service="test", options=options))
+
+    with _told_before_statements(monkeypatch, come_between):
+        first = await SqliteJournal.open(folder, service="test", options=options)
+    return first, started[0]
+
+
+@contextmanager
+def _told_before_statements(
+    monkeypatch: pytest.MonkeyPatch, tell: Callable[[str], Awaitable[None]]
+) -> Iterator[None]:
+    """Tell of each statement that is about to run; what is told may run others."""
+    fetch, run = aiosqlite.Connection.execute_fetchall, aiosqlite.Connection.executescript
+    telling = False
+
+    async def told(statement: str) -> None:
+        nonlocal telling
+        if not telling:
+            telling = True
+            await tell(statement)
+            telling = False
+
+    async def fetched(
+        self: aiosqlite.Connection, sql: str, parameters: Sequence[str] = ()
+    ) -> Iterable[Row]:
+        await told(sql)
+        return await fetch(self, sql, parameters)
+
+    async def ran(self: aiosqlite.Connection, script: str) -> object:
+        await told(script)
+        return await run(self, script)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(aiosqlite.Connection, "execute_fetchall", fetched)
+        patch.setattr(aiosqlite.Connection, "executescript", ran)
+        yield
 
 
 async def test_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:

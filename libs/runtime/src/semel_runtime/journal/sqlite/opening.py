@@ -4,6 +4,7 @@ Every error is a `JournalOpenError` whose sentence says what to do.
 """
 
 import shutil
+import sqlite3
 from pathlib import Path
 
 import aiosqlite
@@ -45,6 +46,12 @@ _PRAGMAS = (
 
 _SQLITE_MIN = (3, 37)  # STRICT tables
 
+_FOUND = """
+SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master)
+FROM pragma_application_id, pragma_user_version
+"""
+"""One statement, so one state of the file: without locks, two first starts may meet."""
+
 
 async def prepare(connection: aiosqlite.Connection, file: Path, options: SqliteOptions) -> None:
     """Bring the file to the current schema and set the connection up for durable writes."""
@@ -66,10 +73,12 @@ async def _limit_log(connection: aiosqlite.Connection, options: SqliteOptions) -
 
 
 async def _version(connection: aiosqlite.Connection, file: Path) -> int:
-    """Return the file's schema version, 0 for a new one."""
-    application_id = await _pragma(connection, "application_id")
-    version = await _pragma(connection, "user_version")
-    if application_id != APPLICATION_ID and not await _is_new(connection, application_id):
+    """Return the file's schema version, 0 for a new one.
+
+    A file may have nothing yet: a first start may have ended before its first table.
+    """
+    ((application_id, version, tables),) = await connection.execute_fetchall(_FOUND)
+    if application_id != APPLICATION_ID and (application_id, tables) != (0, 0):
         raise JournalOpenError(
             f"{file} is not a journal of Semel. Choose another folder, or move that file away."
         )
@@ -78,21 +87,21 @@ async def _version(connection: aiosqlite.Connection, file: Path) -> int:
             f"{file} has schema version {version}, this program knows {SCHEMA_VERSION}: it was "
             "written by a newer version of Semel. Start that version again, or a newer one."
         )
-    return version
-
-
-async def _is_new(connection: aiosqlite.Connection, application_id: int) -> bool:
-    """Whether a file has nothing yet: a first start may have ended before its first table."""
-    rows = list(await connection.execute_fetchall("SELECT count(*) FROM sqlite_master"))
-    return application_id == 0 and rows[0][0] == 0
+    return int(version)
 
 
 async def _migrate(connection: aiosqlite.Connection, version: int) -> None:
     for number, script in enumerate(MIGRATIONS[version:], version + 1):
-        await connection.executescript(
-            f"BEGIN IMMEDIATE; PRAGMA application_id = {APPLICATION_ID};"
-            f"{script} PRAGMA user_version = {number}; COMMIT;"
-        )
+        try:
+            await connection.executescript(
+                f"BEGIN IMMEDIATE; PRAGMA application_id = {APPLICATION_ID};"
+                f"{script} PRAGMA user_version = {number}; COMMIT;"
+            )
+        except sqlite3.OperationalError:
+            await connection.rollback()
+            if await _pragma(connection, "user_version") < number:
+                raise
+            # Another start has done this step since: without locks, two first starts may meet.
     if version < SCHEMA_VERSION:
         # A file whose log is lost can so be told from one that is no journal.
         await connection.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
