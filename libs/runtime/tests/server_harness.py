@@ -43,6 +43,11 @@ GROUP_METHODS: list[Method[Message, Message]] = [
 """All that a group coordinator answers."""
 
 
+async def echo(request: Request, _: Call) -> Response:
+    """Answer the sequence as the throttle time."""
+    return Response(throttle_time_ms=request.base_sequence)
+
+
 @dataclass
 class Served:
     """A running server and a connection to it."""

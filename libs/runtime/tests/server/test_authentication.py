@@ -22,7 +22,7 @@ from security_harness import (
     server_tls,
     takes,
 )
-from server_harness import TRANSPORTS, UNARY, Request, Response, serving
+from server_harness import TRANSPORTS, UNARY, Request, Response, echo, serving
 
 from semel.common.v1.frames_pb2 import OpenFramesRequest
 from semel.group.v1.group_pb2 import OffsetCommitPartition, OffsetCommitTopic
@@ -36,21 +36,6 @@ from semel_common.wire.methods import GROUP, OPEN_FRAMES, TXN_OFFSET_COMMIT, Met
 from semel_runtime.authentication.listener_gate import ListenerSecurity
 from semel_runtime.authentication.principal import Principal
 from semel_runtime.server.calls import Call
-
-
-async def echo(request: Request, _: Call) -> Response:
-    return Response(throttle_time_ms=request.base_sequence)
-
-
-@pytest.fixture
-def issuer(tmp_path: Path) -> Issuer:
-    return Issuer(tmp_path / "keys.json")
-
-
-@pytest.fixture
-def authority(tmp_path: Path) -> Authority:
-    return Authority(tmp_path / "ours")
-
 
 REFUSED: dict[str, tuple[Callable[[Issuer], str | None], str]] = {
     "no credentials": (lambda _: None, "no token"),

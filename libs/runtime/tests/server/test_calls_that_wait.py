@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import pytest
 from google.protobuf.message import Message
@@ -70,11 +69,6 @@ async def broker_with(
     finally:
         await connector.close()
         await server.stop(drain_ms=0, grace_ms=1_000)
-
-
-@pytest.fixture
-def issuer(tmp_path: Path) -> Issuer:
-    return Issuer(tmp_path / "keys.json")
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Self
 import pytest
 import uvloop
 from security_harness import OPTIONS, Authority, Issuer, new_key, server_tls, takes
-from server_harness import UNARY, Request, Response, Served, serving
+from server_harness import UNARY, Request, Response, Served, echo, serving
 
 from semel.common.v1.frames_pb2 import OpenFramesRequest
 from semel_common import reloaded_files
@@ -28,22 +28,12 @@ from semel_runtime.authentication.jwks import KeysAtUrl
 from semel_runtime.authentication.listener_gate import ListenerSecurity
 from semel_runtime.authentication.listener_tls import ServerTls, TlsFiles
 from semel_runtime.authentication.token_check import TokenVerifier
-from semel_runtime.server.calls import Call
 from semel_runtime.testing.stop_listening import stop_listening
-
-
-async def echo(request: Request, _: Call) -> Response:
-    return Response(throttle_time_ms=request.base_sequence)
 
 
 @pytest.fixture(autouse=True)
 def _look_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reloaded_files, "CHECK_INTERVAL_S", 0.0)
-
-
-@pytest.fixture
-def authority(tmp_path: Path) -> Authority:
-    return Authority(tmp_path / "ours")
 
 
 async def shown(port: int, ca: Path, client: Security | None = None) -> bytes:

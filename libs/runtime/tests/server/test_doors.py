@@ -6,12 +6,11 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from pathlib import Path
 
 import pytest
 import structlog
 from security_harness import Authority, Issuer, server_tls
-from server_harness import GROUP_METHODS, UNARY, Request, Response, answering, serving
+from server_harness import GROUP_METHODS, UNARY, Request, answering, echo, serving
 from visiting import offer_of, visiting
 
 from semel.common.v1.frames_pb2 import OpenFramesRequest, OpenFramesResponse
@@ -22,7 +21,7 @@ from semel_common.wire.methods import GROUP, OPEN_FRAMES, TXN_OFFSET_COMMIT
 from semel_runtime.authentication.listener_gate import ListenerSecurity
 from semel_runtime.cluster.metadata_image import Listener
 from semel_runtime.process.file_limit import OWN_FILES, files_needed, fit_file_limit
-from semel_runtime.server.calls import Call, Handlers
+from semel_runtime.server.calls import Handlers
 from semel_runtime.server.frames.acceptor import Acceptor
 from semel_runtime.server.grpc_server import GrpcServer
 from semel_runtime.server.limits.server_limits import ServerLimits
@@ -31,20 +30,6 @@ HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 HTTP2_SETTINGS = b"\0\0\0\x04\0\0\0\0\0"
 TLS_HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc"
 """The beginning of a handshake that does not go on."""
-
-
-async def echo(request: Request, _: Call) -> Response:
-    return Response(throttle_time_ms=request.base_sequence)
-
-
-@pytest.fixture
-def authority(tmp_path: Path) -> Authority:
-    return Authority(tmp_path / "ours")
-
-
-@pytest.fixture
-def issuer(tmp_path: Path) -> Issuer:
-    return Issuer(tmp_path / "keys.json")
 
 
 async def is_closed(connection: socket.socket) -> bool:

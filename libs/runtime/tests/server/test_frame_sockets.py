@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, suppress
 import grpc
 import pytest
 import structlog
-from server_harness import serving
+from server_harness import echo, serving
 from visiting import offer_of, visiting
 
 from semel.common.v1.frames_pb2 import FramesPreface, OpenFramesRequest, OpenFramesResponse
@@ -20,10 +20,6 @@ from semel_runtime.server.limits.server_limits import ServerLimits
 
 Request = group.TxnOffsetCommitRequest
 Response = group.TxnOffsetCommitResponse
-
-
-async def echo(request: Request, _: Call) -> Response:
-    return Response(throttle_time_ms=request.base_sequence)
 
 
 async def test_a_ticket_lets_its_owner_in() -> None:

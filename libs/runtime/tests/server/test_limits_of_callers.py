@@ -4,11 +4,10 @@ import asyncio
 import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
 
 import pytest
 from security_harness import Issuer
-from server_harness import UNARY, Request, Response, Served, serving
+from server_harness import UNARY, Request, Response, Served, echo, serving
 from visiting import Visitor, offer_of, visiting
 
 from semel.group.v1.group_pb2 import OffsetCommitPartition, OffsetCommitTopic
@@ -28,15 +27,6 @@ from semel_runtime.testing.virtual_time import after
 
 FRAMES = pytest.mark.parametrize("sockets", [True, False], ids=["sockets", "grpc"])
 UNARY_PAUSE_MS = 200
-
-
-async def echo(request: Request, _: Call) -> Response:
-    return Response(throttle_time_ms=request.base_sequence)
-
-
-@pytest.fixture
-def issuer(tmp_path: Path) -> Issuer:
-    return Issuer(tmp_path / "keys.json")
 
 
 @pytest.fixture

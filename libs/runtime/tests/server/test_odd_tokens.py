@@ -49,11 +49,6 @@ NO_TIMES = {
 }
 
 
-@pytest.fixture
-def issuer(tmp_path: Path) -> Issuer:
-    return Issuer(tmp_path / "keys.json")
-
-
 def signed(issuer: Issuer, payload: str, header: dict[str, object] | None = None) -> str:
     """Sign what may be no JSON at all."""
     head = {"alg": "ES256", "kid": "first"} if header is None else header

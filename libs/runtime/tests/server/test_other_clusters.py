@@ -1,16 +1,11 @@
 """Calls that name a cluster, on every transport: a service of another cluster refuses them."""
 
 import pytest
-from server_harness import TRANSPORTS, Request, Response, serving
+from server_harness import TRANSPORTS, Request, Response, echo, serving
 
 from semel_common.errors import CoordinatorNotAvailableError, InconsistentClusterIdError
 from semel_common.wire.cluster_header import ClusterConnection, check_cluster
 from semel_common.wire.methods import Method
-from semel_runtime.server.calls import Call
-
-
-async def echo(request: Request, _: Call) -> Response:
-    return Response(throttle_time_ms=request.base_sequence)
 
 
 @TRANSPORTS

@@ -6,20 +6,15 @@ from contextlib import asynccontextmanager
 
 import pytest
 from peers import listening, relay
-from server_harness import Request, Response, serving
+from server_harness import Request, echo, serving
 
 from semel_common.errors import NetworkExceptionError
 from semel_common.wire.channel_options import ChannelOptions
 from semel_common.wire.grpc_connection import GrpcConnector
 from semel_common.wire.methods import TXN_OFFSET_COMMIT
-from semel_runtime.server.calls import Call
 
 ELSEWHERE = "192.0.2.1:9092"
 """An address for documentation: no machine has it."""
-
-
-async def echo(request: Request, _: Call) -> Response:
-    return Response(throttle_time_ms=request.base_sequence)
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from security_harness import HOUR_S, OPTIONS, Issuer
-from server_harness import TRANSPORTS, UNARY, Request, Response, serving
+from server_harness import TRANSPORTS, UNARY, Request, Response, echo, serving
 
 from semel_common.errors import NetworkExceptionError, SaslAuthenticationError
 from semel_common.wire import stream_tokens
@@ -63,10 +63,6 @@ def pass_time(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     """Let what looks for newer tokens believe that so much time has passed."""
     loop = asyncio.get_running_loop()
     monkeypatch.setattr(stream_tokens, "_now", lambda: loop.time() + seconds)
-
-
-async def echo(request: Request, _: Call) -> Response:
-    return Response(throttle_time_ms=request.base_sequence)
 
 
 @TRANSPORTS

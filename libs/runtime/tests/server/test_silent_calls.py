@@ -6,18 +6,13 @@ from typing import TypeAlias
 
 import grpc
 import pytest
-from server_harness import UNARY, Request, Response, Served, serving
+from server_harness import UNARY, Request, Response, Served, echo, serving
 
 from semel_common.errors import RequestTimedOutError, SemelError, ThrottlingQuotaExceededError
 from semel_common.wire import status
-from semel_runtime.server.calls import Call
 from semel_runtime.server.limits.server_limits import ServerLimits
 
 SilentCall: TypeAlias = "grpc.aio.StreamUnaryCall[bytes, bytes]"
-
-
-async def echo(request: Request, _: Call) -> Response:
-    return Response(throttle_time_ms=request.base_sequence)
 
 
 async def silent_call(served: Served, stack: AsyncExitStack) -> SilentCall:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import trustme
 from security_harness import Authority, server_tls
-from server_harness import Request, Response, Served, serving
+from server_harness import Served, echo, serving
 
 from semel.group.v1.group_pb2 import ListGroupsRequest
 from semel_common.client_errors import SslAuthenticationError
@@ -23,12 +23,7 @@ from semel_common.wire.grpc_connection import GrpcConnector
 from semel_common.wire.methods import LIST_GROUPS
 from semel_runtime.authentication.listener_gate import ListenerSecurity
 from semel_runtime.authentication.listener_tls import TlsFiles
-from semel_runtime.server.calls import Call
 from semel_runtime.testing.stop_listening import stop_listening
-
-
-async def echo(request: Request, _: Call) -> Response:
-    return Response(throttle_time_ms=request.base_sequence)
 
 
 @asynccontextmanager

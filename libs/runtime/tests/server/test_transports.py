@@ -8,7 +8,7 @@ from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 from peers import listening, relay
-from server_harness import TRANSPORTS, UNARY, Request, Response, Served, serving
+from server_harness import TRANSPORTS, UNARY, Request, Response, Served, echo, serving
 
 from semel.group.v1 import group_pb2 as group
 from semel.group.v1.group_pb2_grpc import GroupServiceStub
@@ -35,11 +35,6 @@ from semel_runtime.testing.virtual_time import after
 PATIENCE_MS = 50_000
 """A busy machine answers in this time, which the timeout of tests exceeds."""
 FRAMES = pytest.mark.parametrize("sockets", [True, False], ids=["sockets", "grpc"])
-
-
-async def echo(request: Request, _: Call) -> Response:
-    """Answer the sequence as the throttle time."""
-    return Response(throttle_time_ms=request.base_sequence)
 
 
 @TRANSPORTS

@@ -6,7 +6,7 @@ import logging
 import grpc
 import pytest
 from peers import Peer, closing, listening, silent, speaking_http, speaking_otherwise
-from server_harness import Request, Response, serving
+from server_harness import Request, echo, serving
 
 from semel.common.v1.frames_pb2 import OpenFramesResponse
 from semel_common.errors import SemelError
@@ -18,13 +18,8 @@ from semel_common.wire.frames.transport_choice import FramesOpening
 from semel_common.wire.grpc_connection import GrpcConnector
 from semel_common.wire.methods import GROUP, TXN_OFFSET_COMMIT
 from semel_runtime.cluster.metadata_image import Listener
-from semel_runtime.server.calls import Call
 
 OPTIONS = ChannelOptions(frames_timeout_ms=200)
-
-
-async def echo(request: Request, _: Call) -> Response:
-    return Response(throttle_time_ms=request.base_sequence)
 
 
 def at(address: str) -> Listener:

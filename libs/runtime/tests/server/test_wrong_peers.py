@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from peers import Peer, closing, listening, silent, speaking_http, speaking_otherwise
 from security_harness import Authority, server_tls
-from server_harness import Request, Response, serving
+from server_harness import Request, echo, serving
 
 from semel.coordinator.v1.cluster_pb2 import MetadataRequest
 from semel_common.client_errors import InvalidResponseError, SslAuthenticationError
@@ -18,11 +18,6 @@ from semel_common.wire.diagnosis.peer_probe import CAUSE, REFUSED
 from semel_common.wire.grpc_connection import GrpcConnector
 from semel_common.wire.methods import METADATA, TXN_OFFSET_COMMIT
 from semel_runtime.authentication.listener_gate import ListenerSecurity
-from semel_runtime.server.calls import Call
-
-
-async def echo(request: Request, _: Call) -> Response:
-    return Response(throttle_time_ms=request.base_sequence)
 
 
 @pytest.fixture

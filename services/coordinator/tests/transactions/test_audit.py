@@ -22,11 +22,6 @@ from semel_runtime.authentication.principal import Origin, Principal
 from semel_runtime.server.calls import Call
 
 
-@pytest.fixture
-def cluster() -> Cluster:
-    return Cluster()
-
-
 def call_of(name: str, *, is_cluster: bool = False, address: str = "10.0.0.7") -> Call:
     principal = Principal(name=name, is_cluster=is_cluster)
     return Call(origin=Origin(listener="l", principal=principal, address=address))

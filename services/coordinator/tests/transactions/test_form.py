@@ -33,11 +33,6 @@ from semel_coordinator.transactions.machine import TransactionLimits
 ONGOING = wire.TRANSACTION_STATE_ONGOING
 
 
-@pytest.fixture
-def cluster() -> Cluster:
-    return Cluster()
-
-
 LIMITS = TransactionLimits(
     participants_max=2,
     transactional_id_length_max=20,

@@ -100,11 +100,6 @@ class Joint:
         return list(response.transactions)
 
 
-@pytest.fixture
-def cluster() -> Cluster:
-    return Cluster()
-
-
 async def test_markers_of_all_writers_are_written(cluster: Cluster) -> None:
     async with cluster.coordinator() as coordinator:
         joint = Joint(coordinator)

@@ -20,11 +20,6 @@ OLDEST_FIRST = wire.LIST_TRANSACTIONS_ORDER_OLDEST_FIRST
 Request = wire.ListTransactionsRequest
 
 
-@pytest.fixture
-def cluster() -> Cluster:
-    return Cluster()
-
-
 async def begin(coordinator: Coordinator, name: str, key: TransactionKey) -> None:
     """Begin the current transaction of an id."""
     await ask(

@@ -32,11 +32,6 @@ from semel_runtime.testing.network import Fault
 UNKNOWN = TopicPartition("topic-c", 0)
 
 
-@pytest.fixture
-def cluster() -> Cluster:
-    return Cluster()
-
-
 async def test_each_instance_is_told_about_its_participants(cluster: Cluster) -> None:
     async with cluster.coordinator() as coordinator:
         key = await coordinator.init()

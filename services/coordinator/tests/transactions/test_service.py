@@ -69,11 +69,6 @@ METHODS = (
 )
 
 
-@pytest.fixture
-def cluster() -> Cluster:
-    return Cluster()
-
-
 # -- being in charge ----------------------------------------------------------------------------
 
 

@@ -15,11 +15,6 @@ from semel_coordinator.transactions.machine import TransactionKey
 from semel_runtime.cluster.metadata_image import PartitionLeader
 
 
-@pytest.fixture
-def cluster() -> Cluster:
-    return Cluster()
-
-
 async def history(
     coordinator: Coordinator, **fields: object
 ) -> wire.ListTransactionHistoryResponse:

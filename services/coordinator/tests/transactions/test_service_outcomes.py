@@ -9,11 +9,6 @@ from semel.coordinator.v1 import outcomes_pb2 as wire
 from semel_common.errors import CoordinatorLoadInProgressError, InvalidRequestError
 
 
-@pytest.fixture
-def cluster() -> Cluster:
-    return Cluster()
-
-
 async def outcome(
     coordinator: Coordinator, *, transactional_id: str = "", producer_id: int = 0, epoch: int = 0
 ) -> wire.GetTransactionOutcomeResponse:

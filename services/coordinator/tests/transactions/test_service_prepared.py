@@ -18,11 +18,6 @@ from semel_runtime.server.calls import Call
 ABORT = participants_pb2.TRANSACTION_RESULT_ABORT
 
 
-@pytest.fixture
-def cluster() -> Cluster:
-    return Cluster()
-
-
 async def prepared(coordinator: Coordinator) -> TransactionKey:
     """Prepare a transaction with A0."""
     key = await coordinator.init()

@@ -14,11 +14,6 @@ from semel_common.errors import (
 from semel_coordinator.transactions.machine import TransactionKey, TransactionLimits
 
 
-@pytest.fixture
-def cluster() -> Cluster:
-    return Cluster()
-
-
 async def test_an_inquiry_of_another_cluster_is_refused(cluster: Cluster) -> None:
     async with cluster.coordinator() as coordinator:
         with pytest.raises(InconsistentClusterIdError, match="'test-cluster', not to ''"):

@@ -12,11 +12,6 @@ REUSED = 99
 """An epoch that is written with before it is given out, and again after it is."""
 
 
-@pytest.fixture
-def broker() -> BrokerHarness:
-    return BrokerHarness()
-
-
 def plan_of(broker: BrokerHarness) -> ReadPlan:
     return broker.plan(isolation=UNCOMMITTED, with_outcomes=True)
 

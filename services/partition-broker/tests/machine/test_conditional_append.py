@@ -13,11 +13,6 @@ from semel_common.errors import (
 )
 
 
-@pytest.fixture
-def broker() -> BrokerHarness:
-    return BrokerHarness()
-
-
 def append(broker: BrokerHarness, expected: int, *batches: BatchHeader) -> int:
     """Append to partition 0 if it ends at an offset; raise if it was refused."""
     request = ProducePartition(name=at(), batches=batches, expected_base_offset=expected)

@@ -1,6 +1,5 @@
 """Which transactions the broker asks about, and when."""
 
-import pytest
 from broker_harness import ORDERS, OTHER, PLAIN, PRODUCER, BrokerHarness, outcome
 
 from semel_common.ids import TopicPartition
@@ -8,11 +7,6 @@ from semel_runtime.participant.inquiry import OpenTransactionAt
 
 INTERVAL_MS = 10_000
 DELAY_MS = 250
-
-
-@pytest.fixture
-def broker() -> BrokerHarness:
-    return BrokerHarness()
 
 
 def open_at(

@@ -29,11 +29,6 @@ from semel_common.ids import TopicPartition, producer_id_of
 from semel_runtime.participant.coordinator_epochs import CoordinatorEpochSeen
 
 
-@pytest.fixture
-def broker() -> BrokerHarness:
-    return BrokerHarness()
-
-
 def kinds(broker: BrokerHarness, after: int) -> list[type]:
     """Return the kinds of the records from a journal offset on."""
     return [type(record) for _, record in broker.journal[after:]]

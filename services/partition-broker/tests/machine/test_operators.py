@@ -1,6 +1,5 @@
 """A broker's machine as operators see it: open transactions, producers, holders of the LSO."""
 
-import pytest
 from broker_harness import ORDERS, OTHER, PRODUCER, BrokerHarness
 
 from semel_broker.machine.descriptions import PartitionProducers
@@ -10,11 +9,6 @@ from semel_runtime.participant.inquiry import OpenSince, OpenTransactionAt
 
 P0, P1 = TopicPartition(ORDERS, 0), TopicPartition(ORDERS, 1)
 THIRD = producer_id_of(5, 1)
-
-
-@pytest.fixture
-def broker() -> BrokerHarness:
-    return BrokerHarness()
 
 
 def open_since(broker: BrokerHarness, age_ms: int = 0, limit: int = 9) -> list[object]:

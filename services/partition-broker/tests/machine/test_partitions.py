@@ -27,11 +27,6 @@ from semel_common.errors import (
 )
 
 
-@pytest.fixture
-def broker() -> BrokerHarness:
-    return BrokerHarness()
-
-
 def test_partitions_led_here_are_created_and_numbered(broker: BrokerHarness) -> None:
     created = [record for _, record in broker.journal if isinstance(record, LogState)]
     assert [(each.log_id, each.topic, each.partition) for each in created] == [

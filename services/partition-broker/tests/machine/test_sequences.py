@@ -21,11 +21,6 @@ from semel_common.ids import producer_id_of
 from semel_common.record_batches.sequence_numbers import SEQUENCES
 
 
-@pytest.fixture
-def broker() -> BrokerHarness:
-    return BrokerHarness()
-
-
 def test_batches_take_consecutive_offsets(broker: BrokerHarness) -> None:
     assert broker.append(sequence=0, count=3) == 0
     assert broker.append(sequence=3, count=2) == 3
