@@ -7,6 +7,7 @@ import typer
 
 from semel_cli.shared.cluster_choice import BootstrapOption
 from semel_cli.shared.command_session import with_client
+from semel_cli.shared.documents import document
 from semel_cli.shared.options import INT64_MAX, not_empty
 from semel_cli.shared.output import Format, FormatOption, Table, examples, note, show
 from semel_cli.transactions.history import BehindOption, WithinOption
@@ -69,20 +70,7 @@ def _show(found: "AuditLog", output_format: Format) -> None:
     show(
         output_format,
         {
-            "entries": [
-                {
-                    "time_ms": each.time_ms,
-                    "action": each.action,
-                    "what": each.what,
-                    "principal": each.principal,
-                    "address": each.address or None,
-                    "operator": each.operator or None,
-                    "reason": each.reason or None,
-                    "end": each.end or None,
-                    "position": each.position,
-                }
-                for each in found.entries
-            ],
+            "entries": list(map(document, found.entries)),
             "behind": found.behind,
         },
         Table(

@@ -14,7 +14,8 @@ from semel_cli.cluster.moves import (
 )
 from semel_cli.shared.cluster_choice import BootstrapOption
 from semel_cli.shared.command_session import with_client
-from semel_cli.shared.output import Facts, Format, FormatOption, Json, Table, examples, show
+from semel_cli.shared.documents import document
+from semel_cli.shared.output import Facts, Format, FormatOption, Table, examples, show
 from semel_console.insight.texts import time_text
 
 if TYPE_CHECKING:
@@ -50,7 +51,9 @@ def describe(output_format: FormatOption = Format.TEXT, bootstrap: BootstrapOpti
                     "leader_partitions": instance.leader_partitions,
                     "controller": instance.is_controller,
                     "decommissioned": instance.is_decommissioned,
-                    "disk_shortage": _shortage(instance),
+                    "disk_shortage": None
+                    if instance.disk_shortage is None
+                    else document(instance.disk_shortage),
                 }
                 for instance in described.instances
             ],
@@ -83,17 +86,6 @@ def describe(output_format: FormatOption = Format.TEXT, bootstrap: BootstrapOpti
 app.command(epilog=MOVES_EXAMPLES)(moves)
 app.command(epilog=REBALANCE_EXAMPLES)(rebalance)
 app.command(epilog=DECOMMISSION_EXAMPLES)(decommission)
-
-
-def _shortage(instance: "InstanceDescription") -> Json:
-    shortage = instance.disk_shortage
-    if shortage is None:
-        return None
-    return {
-        "folder": shortage.folder,
-        "free_bytes": shortage.free_bytes,
-        "reserve_bytes": shortage.reserve_bytes,
-    }
 
 
 def _note(instance: "InstanceDescription") -> str:

@@ -9,6 +9,7 @@ import typer
 from semel_cli.shared.cluster_choice import BootstrapOption
 from semel_cli.shared.command_errors import UsageError
 from semel_cli.shared.command_session import with_client
+from semel_cli.shared.documents import document
 from semel_cli.shared.many_things import Outcomes, each_of
 from semel_cli.shared.options import INT64_MAX, ReasonOption, is_int32, whoami
 from semel_cli.shared.output import Format, FormatOption, Table, examples, note, show
@@ -123,15 +124,7 @@ def reset_offsets(  # noqa: PLR0913, PLR0917 - each option is an argument
         note("nothing is changed: this is a dry run")
     show(
         output_format,
-        [
-            {
-                "topic": change.partition.topic,
-                "partition": change.partition.partition,
-                "before": change.before,
-                "after": change.after,
-            }
-            for change in changes
-        ],
+        list(map(document, changes)),
         Table(
             headings=("Topic", "Partition", "Before", "After"),
             rows=[(*change.partition, change.before, change.after) for change in changes],

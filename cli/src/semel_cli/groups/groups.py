@@ -15,6 +15,7 @@ from semel_cli.groups.actions import (
 )
 from semel_cli.shared.cluster_choice import BootstrapOption
 from semel_cli.shared.command_session import with_client
+from semel_cli.shared.documents import document
 from semel_cli.shared.output import (
     Facts,
     Format,
@@ -165,22 +166,11 @@ def _document(
         "group_epoch": described.group_epoch,
         "assignor": described.assignor,
         "members": [
-            {
-                "member_id": member.member_id,
-                "group_instance_id": member.group_instance_id or None,
-                "member_epoch": member.member_epoch,
-                "subscribed_topics": list(member.subscribed_topics),
-                "assignment": [_partition(each) for each in member.assignment],
-                "target": [_partition(each) for each in member.target],
-                "principal": member.principal or None,
-                "address": member.address or None,
-                "heartbeat_age_ms": member.heartbeat_age_ms,
-            }
-            for member in described.members
+            document(member, principal=member.principal or None) for member in described.members
         ],
         "offsets": [
             {
-                **_partition(each.partition),
+                **each.partition._asdict(),
                 "committed_offset": each.committed,
                 "last_stable_offset": each.stable_end,
                 "lag": each.lag,
@@ -189,19 +179,10 @@ def _document(
             for each in offsets
         ],
         "open_transactions": [
-            {
-                "producer_id": each.producer_id,
-                "producer_epoch": each.producer_epoch,
-                "start_time_ms": each.start_time_ms,
-                "offsets": [
-                    {**_partition(partition), "offset": offset}
-                    for partition, offset in each.offsets.items()
-                ],
-            }
+            document(
+                each,
+                offsets=[{**at._asdict(), "offset": offset} for at, offset in each.offsets.items()],
+            )
             for each in described.pending
         ],
     }
-
-
-def _partition(partition: "TopicPartition") -> dict[str, Json]:
-    return {"topic": partition.topic, "partition": partition.partition}

@@ -7,9 +7,10 @@ import typer
 from semel_cli.shared.cluster_choice import BootstrapOption
 from semel_cli.shared.command_errors import CommandError, UsageError
 from semel_cli.shared.command_session import with_client
+from semel_cli.shared.documents import document
 from semel_cli.shared.options import INT64_MAX
 from semel_cli.shared.output import Facts, Format, FormatOption, examples, note, show
-from semel_cli.transactions.views import age_text, names, participants_document
+from semel_cli.transactions.views import age_text, names
 
 if TYPE_CHECKING:
     from aiosemel import SemelClient, TransactionalIdDescription, TransactionDescription
@@ -68,7 +69,7 @@ def complete(
             "outcome": outcome,
             "dry_run": dry_run,
             "prepared_time_ms": prepared_ms,
-            "participants": None if found is None else participants_document(found.participants),
+            "participants": None if found is None else document(found.participants),
         },
         Facts(
             {

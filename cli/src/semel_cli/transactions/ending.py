@@ -7,6 +7,7 @@ import typer
 from semel_cli.shared.cluster_choice import BootstrapOption
 from semel_cli.shared.command_errors import UsageError
 from semel_cli.shared.command_session import with_client
+from semel_cli.shared.documents import document
 from semel_cli.shared.options import INT32_MAX, INT64_MAX, seconds, whoami
 from semel_cli.shared.output import Facts, Format, FormatOption, Json, Table, examples, note, show
 from semel_cli.topics.partition_choice import partitions_of
@@ -290,23 +291,5 @@ def _producers(described: "PartitionProducers") -> Json:
         "high_watermark": described.high_watermark,
         "last_stable_offset": described.last_stable_offset,
         "producer_count": described.producer_count,
-        "producers": [
-            {
-                "producer_id": producer.producer_id,
-                "producer_epoch": producer.producer_epoch,
-                "last_sequence": producer.last_sequence,
-                "last_timestamp_ms": producer.last_timestamp_ms,
-                "fence": producer.fence,
-                "open_transactions": [
-                    {
-                        "producer_epoch": epoch.producer_epoch,
-                        "first_offset": epoch.first_offset,
-                        "start_time_ms": epoch.start_time_ms,
-                        "age_ms": epoch.age_ms,
-                    }
-                    for epoch in producer.open_transactions
-                ],
-            }
-            for producer in described.producers
-        ],
+        "producers": list(map(document, described.producers)),
     }

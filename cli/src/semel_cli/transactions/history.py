@@ -8,6 +8,7 @@ import typer
 from semel_cli.shared.cluster_choice import BootstrapOption
 from semel_cli.shared.command_errors import UsageError
 from semel_cli.shared.command_session import with_client
+from semel_cli.shared.documents import document
 from semel_cli.shared.options import INT32_MAX, INT64_MAX, not_empty, seconds
 from semel_cli.shared.output import (
     Format,
@@ -161,42 +162,13 @@ def _show(found: "TransactionHistory", output_format: Format) -> None:
 
 def ended_document(each: "EndedTransaction") -> Json:
     """Return an entry of the history, for programs."""
-    return {
-        "transactional_id": each.transactional_id,
-        "producer_id": each.producer_id,
-        "producer_epoch": each.producer_epoch,
-        "txn_version": each.txn_version,
-        "outcome": each.outcome,
-        "abort_reason": each.abort_reason,
-        "start_time_ms": each.start_time_ms,
-        "prepared_time_ms": each.prepared_time_ms,
-        "decided_time_ms": each.decided_time_ms,
-        "completed_time_ms": each.completed_time_ms,
-        "participants": [_participant_document(part) for part in each.participants],
-        "participant_count": each.participant_count,
-        "traceparent": each.traceparent or None,
-        "client": client_document(each.client),
-        "operator": None
-        if each.operator is None
-        else {
-            "name": each.operator.name or None,
-            "reason": each.operator.reason or None,
-            "principal": each.operator.principal,
-            "address": each.operator.address or None,
-        },
-        "position": each.position,
-    }
-
-
-def _participant_document(each: "EndedParticipant") -> Json:
-    place = each.partition
-    return {
-        "topic": None if place is None else place.topic,
-        "partition": None if place is None else place.partition,
-        "group_id": each.group_id,
-        "commits": each.commits,
-        "marker_time_ms": each.marker_time_ms,
-    }
+    operator = each.operator
+    return document(
+        each,
+        traceparent=each.traceparent or None,
+        client=client_document(each.client),
+        operator=None if operator is None else document(operator, name=operator.name or None),
+    )
 
 
 def place_text(each: "EndedParticipant") -> str:

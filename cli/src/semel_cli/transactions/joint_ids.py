@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from semel_cli.shared.output import Facts, Json, Table
+from semel_cli.shared.output import Facts, Table
 from semel_console.insight.texts import duration_text, time_text
 
 if TYPE_CHECKING:
@@ -34,23 +34,3 @@ def joint_writers(joint: "JointDescription") -> Table:
             (writer.writer, writer.producer_id, writer.producer_epoch) for writer in joint.writers
         ],
     )
-
-
-def joint_document(joint: "JointDescription") -> Json:
-    """Show it to programs."""
-    return {
-        "owner": joint.owner,
-        "run": joint.run,
-        "committed_version": joint.committed_version,
-        "open_version": joint.open_version,
-        "start_time_ms": joint.start_time_ms,
-        "kept_alive_ms": joint.kept_alive_ms,
-        "writers": [
-            {
-                "writer": writer.writer,
-                "producer_id": writer.producer_id,
-                "producer_epoch": writer.producer_epoch,
-            }
-            for writer in joint.writers
-        ],
-    }

@@ -8,6 +8,7 @@ import typer
 from semel_cli.shared.cluster_choice import BootstrapOption
 from semel_cli.shared.command_errors import UsageError
 from semel_cli.shared.command_session import with_client
+from semel_cli.shared.documents import document
 from semel_cli.shared.options import INT64_MAX, not_empty, seconds
 from semel_cli.shared.output import (
     Facts,
@@ -22,7 +23,7 @@ from semel_cli.shared.output import (
 from semel_cli.transactions import ending, history, outcome, timeline
 from semel_cli.transactions.complete import EXAMPLES as COMPLETE_EXAMPLES
 from semel_cli.transactions.complete import complete
-from semel_cli.transactions.joint_ids import joint_document, joint_facts, joint_writers
+from semel_cli.transactions.joint_ids import joint_facts, joint_writers
 from semel_cli.transactions.resolve import EXAMPLES as RESOLVE_EXAMPLES
 from semel_cli.transactions.resolve import resolve
 from semel_cli.transactions.views import (
@@ -238,7 +239,7 @@ def _document(described: "TransactionalIdDescription") -> Json:
         "transaction_timeout_ms": described.transaction_timeout_ms,
         "client": client_document(described.client),
         "transactions": [transaction_document(each) for each in described.transactions],
-        "joint": None if described.joint is None else joint_document(described.joint),
+        "joint": None if described.joint is None else document(described.joint),
     }
 
 

@@ -3,22 +3,12 @@
 import time
 from typing import TYPE_CHECKING
 
+from semel_cli.shared.documents import document
 from semel_cli.shared.output import Json
 from semel_console.insight.texts import duration_text
 
 if TYPE_CHECKING:
     from aiosemel import Participants, TransactionClient, TransactionDescription
-
-
-def participants_document(participants: "Participants") -> Json:
-    """Return what a transaction wrote to, for programs."""
-    return {
-        "partitions": [
-            {"topic": partition.topic, "partition": partition.partition}
-            for partition in participants.partitions
-        ],
-        "group_ids": list(participants.group_ids),
-    }
 
 
 def names(participants: "Participants") -> str:
@@ -50,11 +40,7 @@ def client_document(client: "TransactionClient | None") -> Json:
     """Return the same, for programs."""
     if client is None:
         return None
-    return {
-        "name": client.name,
-        "address": client.address or None,
-        "principal": client.principal or None,
-    }
+    return document(client, principal=client.principal or None)
 
 
 def transaction_document(each: "TransactionDescription") -> dict[str, Json]:
@@ -64,8 +50,8 @@ def transaction_document(each: "TransactionDescription") -> dict[str, Json]:
         "producer_epoch": each.producer_epoch,
         "state": each.state,
         "start_time_ms": each.start_time_ms,
-        "participants": participants_document(each.participants),
-        "missing_markers": participants_document(each.missing_markers),
+        "participants": document(each.participants),
+        "missing_markers": document(each.missing_markers),
         "abort_reason": each.abort_reason,
         "traceparent": each.traceparent or None,
         "prepared_time_ms": each.prepared_time_ms,
