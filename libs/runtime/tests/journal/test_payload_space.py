@@ -2,9 +2,11 @@
 
 from unittest import mock
 
+import pytest
 from journal_harness import PLENTY, SqliteEngine, claimed
-from payloads_harness import BLOCK, SIZE, files, fill, payload, read, taken
+from payloads_harness import BLOCK, SIZE, delete, files, fill, payload, read, taken
 
+from semel_runtime.journal import JournalFencedError
 from semel_runtime.journal.sqlite import SqliteJournal
 from semel_runtime.journal.sqlite.payloads import payload_space
 
@@ -62,6 +64,22 @@ async def test_a_claim_that_another_one_follows_removes_no_file_of_its_successor
     await space.begin(left)
 
     assert await read(successor) == [payload(at) for at in range(4)]
+
+
+async def test_the_file_that_takes_payloads_stays_below_one_of_a_deposed_process(
+    small_files: SqliteEngine,
+) -> None:
+    elder = await claimed(small_files, "elder")
+    successor = await claimed(small_files, "successor")
+    await fill(successor, 0, 1)
+    with pytest.raises(JournalFencedError):
+        await fill(elder, 0, 1, partition=2)
+    assert files(small_files) == ["journal.payloads-1", "journal.payloads-2"]
+
+    await delete(successor, 1)
+    await fill(successor, 1, 2)
+
+    assert await read(successor) == [payload(1)]
 
 
 async def test_a_hole_in_a_file_that_another_step_has_removed_is_no_error(

@@ -7,7 +7,8 @@ all deletions durable that the look has found, or a loss of power could bring ba
 payload is gone; and it fails under a later claim. Then reads that began before the deletion end.
 
 The file with the highest number is never removed. So no number is given twice, and places that a
-step still has to free never lead into a later file.
+step still has to free never lead into a later file. Nor is the file that takes payloads: it is the
+highest, unless a process that was deposed has made a later one.
 """
 
 import asyncio
@@ -140,11 +141,8 @@ class PayloadSpace:
         self.payloads.close()
 
     async def _is_unused(self, file: int) -> bool:
-        """Whether no row names a file, and none ever will; only the table can say so, not an index.
-
-        The file that takes payloads is the highest one.
-        """
-        if file == max(files_in(self._folder), default=file):
+        """Whether no row names a file, and none ever will: only the table knows, not an index."""
+        if file in (self.payloads.file, max(files_in(self._folder), default=file)):
             return False
         if await self._has(_IS_IN_INDEX, file):  # It is quick.
             return False
