@@ -1,32 +1,22 @@
 """The part of the admin client for permissions and quotas."""
 
 from collections.abc import Awaitable, Iterable, Mapping
-from enum import StrEnum
-from typing import Protocol, TypeVar
 
 from aiosemel._admin.admin_part import AdminPart
 from aiosemel._cluster.pages import pages
 from aiosemel.types.access import (
     AclBinding,
     AclBindingFilter,
-    AclOperation,
-    AclPermission,
     ClientQuota,
-    PatternType,
-    ResourceType,
 )
 from semel.coordinator.v1 import acls_pb2 as acls
 from semel.coordinator.v1 import quotas_pb2 as quotas
 from semel_common.wire import methods
+from semel_common.wire.messages.plain_messages import PlainMessage
 from semel_common.wire.methods import Method, Req, Res
 
-E = TypeVar("E", bound=StrEnum)
-
-
-class _Enum(Protocol):
-    """An enum of the contract."""
-
-    def Value(self, name: str) -> int: ...  # noqa: N802 - protobuf's name
+_BINDING = PlainMessage(AclBinding, acls.AclBinding)
+_FILTER = PlainMessage(AclBindingFilter, acls.AclFilter)
 
 
 class AccessAdmin(AdminPart):
@@ -44,20 +34,20 @@ class AccessAdmin(AdminPart):
         Raises InvalidRequestError for one that could never count.
         """
         request = acls.CreateAclsRequest(
-            acls=map(_binding_to_wire, bindings), validate_only=validate_only
+            acls=map(_BINDING.message, bindings), validate_only=validate_only
         )
         response = await self._call(methods.CREATE_ACLS, request)
-        return [_binding(each) for each in response.created]
+        return list(map(_BINDING.read, response.created))
 
     async def describe_acls(self, wanted: AclBindingFilter | None = None) -> list[AclBinding]:
         """Return the rules that a filter matches; without one, all."""
-        matched = _filter_to_wire(wanted or AclBindingFilter())
+        matched = _FILTER.message(wanted or AclBindingFilter())
 
         def ask(token: str) -> Awaitable[acls.DescribeAclsResponse]:
             request = acls.DescribeAclsRequest(filter=matched, page_token=token)
             return self._call(methods.DESCRIBE_ACLS, request)
 
-        return [_binding(acl) async for page in pages(ask) for acl in page.acls]
+        return [_BINDING.read(acl) async for page in pages(ask) for acl in page.acls]
 
     async def delete_acls(
         self, filters: Iterable[AclBindingFilter], *, validate_only: bool = False
@@ -67,10 +57,10 @@ class AccessAdmin(AdminPart):
         If an answer was lost on the way, a repeat does not return what was removed before.
         """
         request = acls.DeleteAclsRequest(
-            filters=map(_filter_to_wire, filters), validate_only=validate_only
+            filters=map(_FILTER.message, filters), validate_only=validate_only
         )
         response = await self._call(methods.DELETE_ACLS, request)
-        return [_binding(each) for each in response.deleted]
+        return list(map(_BINDING.read, response.deleted))
 
     async def alter_client_quotas(
         self,
@@ -111,52 +101,5 @@ class AccessAdmin(AdminPart):
         )
 
 
-def _binding_to_wire(binding: AclBinding) -> acls.AclBinding:
-    return acls.AclBinding(
-        resource_type=_number(acls.ResourceType, "RESOURCE_TYPE", binding.resource_type),  # type: ignore[arg-type]  # the enum's number
-        resource_name=binding.resource_name,
-        pattern_type=_number(acls.PatternType, "PATTERN_TYPE", binding.pattern_type),  # type: ignore[arg-type]  # the enum's number
-        principal=binding.principal,
-        operation=_number(acls.AclOperation, "ACL_OPERATION", binding.operation),  # type: ignore[arg-type]  # the enum's number
-        permission=_number(acls.AclPermission, "ACL_PERMISSION", binding.permission),  # type: ignore[arg-type]  # the enum's number
-    )
-
-
-def _filter_to_wire(wanted: AclBindingFilter) -> acls.AclFilter:
-    return acls.AclFilter(
-        resource_type=_number(acls.ResourceType, "RESOURCE_TYPE", wanted.resource_type),  # type: ignore[arg-type]  # the enum's number
-        resource_name=wanted.resource_name or "",
-        pattern_type=_number(acls.PatternType, "PATTERN_TYPE", wanted.pattern_type),  # type: ignore[arg-type]  # the enum's number
-        principal=wanted.principal or "",
-        operation=_number(acls.AclOperation, "ACL_OPERATION", wanted.operation),  # type: ignore[arg-type]  # the enum's number
-        permission=_number(acls.AclPermission, "ACL_PERMISSION", wanted.permission),  # type: ignore[arg-type]  # the enum's number
-    )
-
-
-def _binding(binding: acls.AclBinding) -> AclBinding:
-    return AclBinding(
-        resource_type=_text(
-            ResourceType, "RESOURCE_TYPE", acls.ResourceType.Name(binding.resource_type)
-        ),
-        resource_name=binding.resource_name,
-        pattern_type=_text(
-            PatternType, "PATTERN_TYPE", acls.PatternType.Name(binding.pattern_type)
-        ),
-        principal=binding.principal,
-        operation=_text(AclOperation, "ACL_OPERATION", acls.AclOperation.Name(binding.operation)),
-        permission=_text(
-            AclPermission, "ACL_PERMISSION", acls.AclPermission.Name(binding.permission)
-        ),
-    )
-
-
 def _quota(quota: quotas.ClientQuota) -> ClientQuota:
     return ClientQuota(user=quota.user or None, limits=dict(quota.limits))
-
-
-def _number(enum: _Enum, prefix: str, value: StrEnum | None) -> int:
-    return 0 if value is None else enum.Value(f"{prefix}_{value.name}")
-
-
-def _text(enum: type[E], prefix: str, name: str) -> E:
-    return enum[name.removeprefix(f"{prefix}_")]

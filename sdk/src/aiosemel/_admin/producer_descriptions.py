@@ -10,6 +10,9 @@ from semel.broker.v1 import producers_pb2 as producers
 from semel.common.v1 import participants_pb2 as participants
 from semel_common import ids
 from semel_common.wire import methods, status
+from semel_common.wire.messages.plain_messages import PlainMessage
+
+_OPEN_EPOCH = PlainMessage(OpenEpoch, producers.OpenTransactionOfProducer)
 
 
 async def describe_producers(
@@ -73,13 +76,5 @@ def _producer(answer: producers.ProducerDescription) -> ProducerDescription:
         last_sequence=answer.last_sequence if answer.last_sequence >= 0 else None,
         last_timestamp_ms=answer.last_timestamp_ms,
         fence=answer.fence,
-        open_transactions=tuple(
-            OpenEpoch(
-                producer_epoch=open_transaction.producer_epoch,
-                first_offset=open_transaction.first_offset,
-                start_time_ms=open_transaction.start_time_ms,
-                age_ms=open_transaction.age_ms,
-            )
-            for open_transaction in answer.open_transactions
-        ),
+        open_transactions=tuple(map(_OPEN_EPOCH.read, answer.open_transactions)),
     )

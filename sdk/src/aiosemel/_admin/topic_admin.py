@@ -146,7 +146,7 @@ class TopicAdmin(AdminPart):
         (described,) = response.topics
         if described.HasField("error"):
             raise status.from_value(described.error)
-        return {entry.name: from_wire.config(entry) for entry in described.entries}
+        return {entry.name: from_wire.CONFIG.read(entry) for entry in described.entries}
 
     async def incremental_alter_configs(
         self,

@@ -11,7 +11,9 @@ from aiosemel.errors import InvalidRequestError
 from aiosemel.types.audit import AuditEntry, AuditLog
 from semel.coordinator.v1 import history_pb2 as wire
 from semel_common.wire import methods
+from semel_common.wire.messages.plain_messages import PlainMessage
 
+_ENTRY = PlainMessage(AuditEntry, wire.AuditEntry)
 _PAGE_MAX = 10_000
 """The most entries that one answer may be asked for."""
 
@@ -31,7 +33,7 @@ async def list_audit(
     chosen = nlargest(limit, found, key=lambda entry: entry.position)
     there_is_more = there_is_more or len(found) > len(chosen)
     return AuditLog(
-        entries=tuple(map(_entry, chosen)),
+        entries=tuple(map(_ENTRY.read, chosen)),
         behind=chosen[-1].position if there_is_more and chosen else None,
     )
 
@@ -52,17 +54,3 @@ async def _listed(
         if len(found) >= limit:
             return found[:limit], len(found) > limit or bool(page.next_page_token)
     return found, False
-
-
-def _entry(answer: wire.AuditEntry) -> AuditEntry:
-    return AuditEntry(
-        time_ms=answer.time_ms,
-        action=answer.action,
-        what=answer.what,
-        principal=answer.principal,
-        address=answer.address,
-        operator=answer.operator,
-        reason=answer.reason,
-        end=answer.end,
-        position=answer.position,
-    )

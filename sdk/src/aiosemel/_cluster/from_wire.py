@@ -32,6 +32,7 @@ from semel.coordinator.v1 import cluster_pb2 as cluster
 from semel.coordinator.v1 import history_pb2 as history
 from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel.group.v1 import group_pb2 as group
+from semel_common.wire.messages.plain_messages import PlainMessage
 
 TopicNames = Mapping[str, str]
 """Names of topics by id."""
@@ -57,6 +58,11 @@ TRANSACTION_STATES = {
     transactions.TRANSACTION_STATE_COMPLETE_ABORT: TransactionState.COMPLETE_ABORT,
 }
 
+CONFIG = PlainMessage(ConfigDescription, cluster.ConfigEntry)
+TRANSACTION_CLIENT = PlainMessage(TransactionClient, history.TransactionClient)
+_SHORTAGE = PlainMessage(DiskShortage, cluster.DiskShortage)
+_JOINT_WRITER = PlainMessage(JointWriterDescription, transactions.JointWriterDescription)
+
 
 def topic(known: TopicMetadata) -> TopicDescription:
     """Describe a topic."""
@@ -73,17 +79,6 @@ def topic(known: TopicMetadata) -> TopicDescription:
             for p in known.partitions
         ),
         configs=known.configs,
-    )
-
-
-def config(entry: cluster.ConfigEntry) -> ConfigDescription:
-    """Describe one option of a topic."""
-    return ConfigDescription(
-        name=entry.name,
-        value=entry.value,
-        default_value=entry.default_value,
-        is_default=entry.is_default,
-        documentation=entry.documentation,
     )
 
 
@@ -111,14 +106,9 @@ def _instance(answer: cluster.InstanceDescription) -> InstanceDescription:
         leader_partitions=answer.leader_partitions,
         is_controller=answer.controller,
         is_decommissioned=answer.instance.decommissioned,
-        disk_shortage=_shortage(answer) if answer.HasField("disk_shortage") else None,
-    )
-
-
-def _shortage(answer: cluster.InstanceDescription) -> DiskShortage:
-    told = answer.disk_shortage
-    return DiskShortage(
-        folder=told.folder, free_bytes=told.free_bytes, reserve_bytes=told.reserve_bytes
+        disk_shortage=_SHORTAGE.read(answer.disk_shortage)
+        if answer.HasField("disk_shortage")
+        else None,
     )
 
 
@@ -202,13 +192,8 @@ def transactional_id(
         transaction_timeout_ms=answer.transaction_timeout_ms,
         transactions=tuple(_transaction(transaction, names) for transaction in answer.transactions),
         joint=_joint(answer.joint) if answer.HasField("joint") else None,
-        client=transaction_client(answer.client) if answer.HasField("client") else None,
+        client=TRANSACTION_CLIENT.read(answer.client) if answer.HasField("client") else None,
     )
-
-
-def transaction_client(answer: history.TransactionClient) -> TransactionClient:
-    """Describe a program that writes transactions."""
-    return TransactionClient(name=answer.name, address=answer.address, principal=answer.principal)
 
 
 def _joint(answer: transactions.JointDescription) -> JointDescription:
@@ -219,14 +204,7 @@ def _joint(answer: transactions.JointDescription) -> JointDescription:
         open_version=None if answer.open_version < 0 else answer.open_version,
         start_time_ms=answer.start_time_ms or None,
         kept_alive_ms=answer.kept_alive_ms or None,
-        writers=tuple(
-            JointWriterDescription(
-                writer=writer.writer,
-                producer_id=writer.producer_id,
-                producer_epoch=writer.producer_epoch,
-            )
-            for writer in answer.writers
-        ),
+        writers=tuple(map(_JOINT_WRITER.read, answer.writers)),
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from heapq import nlargest
 
-from aiosemel._cluster.from_wire import transaction_client
+from aiosemel._cluster.from_wire import TRANSACTION_CLIENT
 from aiosemel._cluster.metadata import COORDINATOR
 from aiosemel._cluster.pages import pages
 from aiosemel._cluster.retry import Deadline
@@ -23,14 +23,14 @@ from aiosemel.types.transaction_outcomes import KnownOutcome
 from semel.coordinator.v1 import history_pb2 as wire
 from semel.coordinator.v1 import outcomes_pb2 as outcomes
 from semel_common.wire import methods
+from semel_common.wire.messages.plain_messages import PlainMessage
 
 OUTCOMES: Mapping[outcomes.TransactionOutcome.ValueType, KnownOutcome] = {
     outcomes.TRANSACTION_OUTCOME_COMMITTED: KnownOutcome.COMMITTED,
     outcomes.TRANSACTION_OUTCOME_ABORTED: KnownOutcome.ABORTED,
 }
-
-
 _OUTCOME_NUMBERS = {outcome: number for number, outcome in OUTCOMES.items()}
+_OPERATOR = PlainMessage(TransactionOperator, wire.TransactionOperator)
 _REASON_NUMBERS = {reason: number for number, reason in REASONS.items()}
 
 
@@ -124,7 +124,6 @@ async def _listed(
 
 
 def _ended(entry: wire.EndedTransaction, names: dict[str, str]) -> EndedTransaction:
-    operator = entry.operator
     return EndedTransaction(
         transactional_id=entry.transactional_id,
         producer_id=entry.producer_id,
@@ -139,15 +138,8 @@ def _ended(entry: wire.EndedTransaction, names: dict[str, str]) -> EndedTransact
         participants=tuple(_participant(each, names) for each in entry.participants),
         participant_count=entry.participant_count,
         traceparent=entry.traceparent,
-        client=transaction_client(entry.client) if entry.HasField("client") else None,
-        operator=TransactionOperator(
-            name=operator.name,
-            reason=operator.reason,
-            principal=operator.principal,
-            address=operator.address,
-        )
-        if entry.HasField("operator")
-        else None,
+        client=TRANSACTION_CLIENT.read(entry.client) if entry.HasField("client") else None,
+        operator=_OPERATOR.read(entry.operator) if entry.HasField("operator") else None,
         position=entry.position,
     )
 

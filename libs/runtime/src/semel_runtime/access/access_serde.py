@@ -6,6 +6,7 @@ from semel.common.journal.v1 import cluster_pb2 as journal
 from semel.coordinator.v1 import acls_pb2 as wire
 from semel.coordinator.v1 import quotas_pb2 as quotas
 from semel_common.errors import InvalidRequestError
+from semel_common.wire.messages.plain_messages import PlainMessage
 from semel_runtime.access.acls import (
     ANY,
     Acl,
@@ -16,7 +17,6 @@ from semel_runtime.access.acls import (
     ResourceType,
 )
 from semel_runtime.access.client_quotas import ClientQuota
-from semel_runtime.journal.plain_messages import PlainMessage
 
 JOURNAL_ACL = PlainMessage(Acl, journal.AclImage)
 JOURNAL_QUOTA = PlainMessage(ClientQuota, journal.ClientQuotaImage)

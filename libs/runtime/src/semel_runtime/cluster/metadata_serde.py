@@ -8,6 +8,7 @@ from msgspec.structs import asdict
 
 from semel.common.journal.v1 import cluster_pb2 as journal
 from semel.coordinator.v1 import cluster_pb2 as wire
+from semel_common.wire.messages.plain_messages import PlainMessage
 from semel_common.wire.messages.request_bounds import FOLDER_LENGTH_MAX
 from semel_runtime.access.access_serde import (
     JOURNAL_ACL,
@@ -26,7 +27,6 @@ from semel_runtime.cluster.metadata_image import (
     Topic,
 )
 from semel_runtime.journal.contract import DiskShortage
-from semel_runtime.journal.plain_messages import PlainMessage
 
 T = TypeVar("T", wire.Topic, journal.TopicImage)
 

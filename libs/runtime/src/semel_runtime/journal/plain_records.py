@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from msgspec import Struct
 
-from semel_runtime.journal.plain_messages import PlainMessage
+from semel_common.wire.messages.plain_messages import PlainMessage
 
 R = TypeVar("R", bound=Struct)
 

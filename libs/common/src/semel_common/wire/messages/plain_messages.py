@@ -1,7 +1,8 @@
 """Values whose fields are those of a message: the types of the fields say how each is mapped.
 
 A field is a number, a text, an enum, a value of this kind, or a tuple of these; None stands for a
-field that is absent. A map is a tuple of pairs, in order.
+field that is absent, or, if fields of its kind are never absent, for 0 or an empty text. A map is a
+tuple of pairs, in order.
 """
 
 import re
@@ -25,7 +26,7 @@ _ReadOne = Callable[[object], object]
 
 
 class PlainMessage(Generic[V, M]):
-    """Maps the values of one type, a struct or a named tuple, to messages of one type and back."""
+    """Maps values to messages of one type and back; their class has annotated fields."""
 
     def __init__(self, kind: type[V], message: type[M]) -> None:
         """Check that the values have the fields of the messages."""
@@ -101,8 +102,8 @@ def _reader(field: FieldDescriptor, read_one: _ReadOne | None, *, is_optional: b
     if field.is_repeated:
         return partial(_entries, name, read_one)
     if is_optional:
-        assert field.has_presence, f"{field.full_name} is never absent"
-        return partial(_value_or_none, name, read_one)
+        absent = _is_absent if field.has_presence else _is_empty
+        return partial(_value_or_none, name, read_one, absent)
     return attrgetter(name) if read_one is None else partial(_value, name, read_one)
 
 
@@ -110,11 +111,24 @@ def _value(name: str, read_one: _ReadOne, message: Message) -> object:
     return read_one(getattr(message, name))
 
 
-def _value_or_none(name: str, read_one: _ReadOne | None, message: Message) -> object:
-    if not message.HasField(name):
+def _value_or_none(
+    name: str,
+    read_one: _ReadOne | None,
+    is_none: Callable[[str, Message], bool],
+    message: Message,
+) -> object:
+    if is_none(name, message):
         return None
     value: object = getattr(message, name)
     return value if read_one is None else read_one(value)
+
+
+def _is_absent(name: str, message: Message) -> bool:
+    return not message.HasField(name)
+
+
+def _is_empty(name: str, message: Message) -> bool:
+    return not getattr(message, name)
 
 
 def _entries(name: str, read_one: _ReadOne | None, message: Message) -> tuple[object, ...]:
