@@ -3,7 +3,8 @@
 Requests and answers travel as bytes. The weather on a link, from one name to another, decides the
 fate of each message, one direction at a time. If a request or an answer is lost, its caller learns
 it some time later, or not before its time-out; the handler is then told to stop, as a frame stream
-tells it. A repeated request arrives again later, when the caller may have gone on long ago.
+tells it. A repeated request arrives again later, when the caller may have gone on long ago, but
+before the caller's sequences have begun again (`sequences_sent`).
 """
 
 import asyncio
@@ -24,6 +25,7 @@ from semel_runtime.authentication.principal import Origin
 from semel_runtime.server.calls import Call, Endpoint, Handlers
 from semel_runtime.server.handler_call import answer
 from simulation.dialect import Dialect
+from simulation.sequences_sent import Mark, SequencesSent
 from simulation.world import WORLD, Life, SimulatedLoop
 
 Trace = Callable[..., None]
@@ -95,6 +97,8 @@ class Exchange:
     number: int
     cluster_id: str
     """That the call is for; empty: it names none."""
+    sequences: Mark
+    """Where its sequences begin."""
     task: "asyncio.Task[None] | None" = None
     cancelled: bool = False
 
@@ -109,6 +113,7 @@ class Network:
         self._servers: dict[str, Server] = {}
         self._names: dict[str, str] = {}
         self._calls = 0
+        self._sequences_sent = SequencesSent()
         self.weather: dict[tuple[str, str], Weather] = {}
         """By link, (from, to); of all others it is fair."""
         self.general = FAIR
@@ -169,6 +174,7 @@ class Network:
             answer=loop.create_future(),
             number=self._calls,
             cluster_id=cluster_id,
+            sequences=self._sequences_sent.note(request),
         )
         self._send(exchange)
         timer = loop.call_later(timeout_ms / 1000, _time_out, exchange)
@@ -199,9 +205,14 @@ class Network:
                 nobody,
                 exchange.number,
                 exchange.cluster_id,
+                exchange.sequences,
             )
-            self._loop.call_later(later_s, self._arrive, again, context=WORLD)
+            self._loop.call_later(later_s, self._arrive_again, again, context=WORLD)
         self._loop.call_later(self._delay_s(weather), self._arrive, exchange, context=WORLD)
+
+    def _arrive_again(self, exchange: Exchange) -> None:
+        if not self._sequences_sent.is_outlived(exchange.sequences):
+            self._arrive(exchange)
 
     def _arrive(self, exchange: Exchange) -> None:
         server = self._servers.get(exchange.address)
