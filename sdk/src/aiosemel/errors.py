@@ -1,8 +1,8 @@
 """Every error that aiosemel raises: errors of the protocol, and errors that only a client can know.
 
-Catch a class and do what its docstring says. Of a commit there are three outcomes, and each has a
-form of its own: ``commit`` returns (committed), raises ``TransactionAbortedError`` (definitely not
-committed), or raises ``TransactionOutcomeUnknownError`` (its ``resolve()`` finds out).
+Catch a class and do what its docstring says. A commit ends in one of three ways: ``commit`` returns
+(committed), raises ``TransactionAbortedError`` (definitely not committed), or raises
+``TransactionOutcomeUnknownError`` (its ``resolve()`` finds out).
 """
 
 from typing import Protocol
@@ -77,7 +77,7 @@ from semel_common.errors import (
 
 
 class Resolver(Protocol):
-    """Finds out what became of a commit."""
+    """Finds out the outcome of a commit."""
 
     async def resolve(self, timeout_ms: int | None) -> Resolution:
         """See ``TransactionOutcomeUnknownError.resolve``."""
@@ -85,15 +85,15 @@ class Resolver(Protocol):
 
 
 class IllegalStateError(InvalidRequestError):
-    """The call does not fit the state of the object it was made on; nothing has changed."""
+    """The call does not fit the state of its object, and changed nothing."""
 
 
 class ClosedError(IllegalStateError):
-    """The client, producer or consumer is not open: not yet, or no longer."""
+    """The client, producer or consumer is not open yet, or is closed already."""
 
 
 class NoFreeProducerError(RetriableError):
-    """Every producer of a pool was in use for ``acquire_timeout_ms``: nothing has begun."""
+    """Every producer of a pool was in use for ``acquire_timeout_ms``: no transaction has begun."""
 
     code = ErrorCode.REQUEST_TIMED_OUT
 
@@ -105,19 +105,20 @@ class NoOffsetForPartitionError(OffsetOutOfRangeError):
 class TransactionAbortedError(TransactionAbortableError):
     """The transaction did not commit, and never will: none of it is visible.
 
-    Call ``abort``, then begin again. Where ``__cause__`` is an ``ApplicationRecoverableError``,
-    this producer is done, and a new one must take its place; so it is where ``__cause__`` is a
-    ``ClosedError``, because the producer was closed in the middle.
+    Call ``abort``, then begin again. If ``__cause__`` is an ``ApplicationRecoverableError``, or a
+    ``ClosedError`` because the producer was closed during the transaction, this producer is done:
+    make a new one.
     """
 
 
 class TransactionOutcomeUnknownError(SemelError):
     """A commit was sent, and its answer is missing: it may have taken effect, or still may.
 
-    The transaction is (``producer_id``, ``producer_epoch``). Await ``resolve()`` to find out, and
-    what to do next; or call ``commit`` again: it sends the same request, which never takes effect
-    twice. Never treat this as an abort. Where ``can_ask_again`` is False this producer is done,
-    most likely because a successor has taken over, and only ``resolve()`` can tell.
+    The transaction is (``producer_id``, ``producer_epoch``). Await ``resolve()``, which returns the
+    outcome and the producer's next step; or call ``commit`` again: it sends the same request, which
+    never takes effect twice. Never treat this error as an abort. If ``can_ask_again`` is False,
+    this producer is done, most likely because a successor has taken over, and only ``resolve()``
+    can find out the outcome.
     """
 
     code = ErrorCode.REQUEST_TIMED_OUT
@@ -142,19 +143,19 @@ class TransactionOutcomeUnknownError(SemelError):
         self.producer_epoch = producer_epoch
         self.can_ask_again = can_ask_again
         self.resolver: Resolver | None = None
-        """Set by the producer whose commit it was."""
+        """The producer that committed sets it."""
 
     async def resolve(self, *, timeout_ms: int | None = None) -> Resolution:
         """Ask until the outcome is known; return it, with the producer's next step.
 
-        Sends the commit again as long as this producer may; later, only asks. Without a time-out it
-        ends when the cluster can be reached: an uncommitted transaction aborts at the end of its
-        transaction time-out. TOO_OLD_TO_KNOW is answered only 256 transactions of the id later, or
-        when the id has expired. Any number of tasks may wait for it. Raises RequestTimedOutError
-        after ``timeout_ms``, and ``cancelled_commit_grace_ms`` if a commit is on its way then: call
-        it again, as also when it was cancelled. Raises InvalidResponseError when the answers of the
-        coordinator cannot be used: the outcome is still unknown then. Raises ClosedError when the
-        client is closed.
+        Sends the commit again as long as this producer may; later, only asks. Without a time-out,
+        the call ends when the cluster can be reached: an uncommitted transaction aborts at the end
+        of its transaction time-out. The coordinator answers TOO_OLD_TO_KNOW only if 256 later
+        transactions of the id have ended, or the id has expired. Any number of tasks may wait for
+        the outcome. Raises RequestTimedOutError after ``timeout_ms``, or up to
+        ``cancelled_commit_grace_ms`` later if a commit is on its way; call again then, and also
+        after a cancellation. Raises InvalidResponseError if the answers of the coordinator cannot
+        be used: the outcome is still unknown then. Raises ClosedError if the client is closed.
         """
         if self.resolver is None:
             raise IllegalStateError("only an error that a commit has raised can be resolved")
@@ -177,7 +178,7 @@ class JointOutcomeUnknownError(SemelError):
 
 
 class DatabaseUnavailableError(RetriableError):
-    """The application's database did not answer, or asks for the transaction to be repeated.
+    """The application's database did not answer, or asks its client to repeat the transaction.
 
     Loops of the SDK repeat it by themselves. ``__cause__`` is the error of the driver.
     """
@@ -200,32 +201,32 @@ class DatabaseTablesError(InvalidConfigurationError):
 
 
 class DatabaseSessionEndedError(IllegalStateError):
-    """A handler ended the transaction that its session was given in: it committed, or rolled back.
+    """A handler ended the transaction of its session: it committed, or rolled back.
 
-    Semel commits it, together with the position of the records. What the handler committed itself
-    stays in the database.
+    Semel commits that transaction itself, together with the position of the records. Changes that
+    the handler has committed stay in the database.
     """
 
 
 class DatabasePositionMovedError(RetriableError):
-    """Another instance has processed records of this transaction: this one was rolled back."""
+    """Another instance has processed records of this transaction, so it was rolled back."""
 
     code = ErrorCode.CONCURRENT_TRANSACTIONS
 
 
 class DatabaseBehindError(SemelError):
-    """The database knows less than the cluster does: it went back to a backup, or is a new one.
+    """The database knows less than the cluster does: it was restored from a backup, or is new.
 
-    The message has numbers. ``after_restore`` of the call says how to go on.
+    The message has the numbers. ``after_restore`` of the call says how to go on.
     """
 
     code = ErrorCode.OFFSET_OUT_OF_RANGE
 
 
 class DatabaseAheadError(SemelError):
-    """The database knows more than the cluster does: the cluster went back to a backup.
+    """The database knows more than the cluster does: the cluster was restored from a backup.
 
-    The message has numbers. ``after_restore`` of the call says how to go on.
+    The message has the numbers. ``after_restore`` of the call says how to go on.
     """
 
     code = ErrorCode.OFFSET_OUT_OF_RANGE

@@ -63,8 +63,8 @@ class AbortableTransactionError(SemelError):
 
     Outside of a transaction: do not send the request again: the row of the reason says what to do.
 
-    Inside a transaction: send `EndTxn` with abort, and name every partition and group that
-    something was sent to; then do the work again in the next transaction.
+    Inside a transaction: send `EndTxn` with abort, and name every partition and group to which a
+    request went; then do the work again in the next transaction.
     """
 
     error_class = ErrorClass.ABORTABLE_TRANSACTION

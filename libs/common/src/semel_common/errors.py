@@ -134,7 +134,7 @@ class RequestTimedOutError(RefreshRetriableError):
 
 
 class NetworkExceptionError(RefreshRetriableError):
-    """The connection broke, or there was none. What was asked may have happened."""
+    """The connection broke, or could not be made. The request may have taken effect."""
 
     code = ErrorCode.NETWORK_EXCEPTION
 
@@ -152,7 +152,7 @@ class ConcurrentTransactionsError(RetriableError):
 
 
 class KafkaStorageError(RetriableError):
-    """The server could not write its journal. What was asked may have happened."""
+    """The server could not write its journal. The request may have taken effect."""
 
     code = ErrorCode.KAFKA_STORAGE_ERROR
 
@@ -164,10 +164,10 @@ class UnstableOffsetCommitError(RetriableError):
 
 
 class UnreleasedInstanceIdError(RetriableError):
-    """Another member has the group instance id; it is free once that one leaves or times out.
+    """Another member has the group instance id, until that member leaves or times out.
 
-    A member that joins and takes over is not answered this error. Kafka takes it for fatal, so that
-    a process killed and started again must be started until its predecessor's session is over.
+    A member that joins and takes over never gets this error. Kafka treats it as fatal: there, a
+    killed process fails at each new start until the session of its predecessor is over.
     """
 
     code = ErrorCode.UNRELEASED_INSTANCE_ID
@@ -233,7 +233,7 @@ class UnknownTopicIdError(RefreshRetriableError):
 
 
 class BrokerNotAvailableError(RefreshRetriableError):
-    """No broker is there that could do this."""
+    """No broker is available for this request."""
 
     code = ErrorCode.BROKER_NOT_AVAILABLE
 
@@ -242,20 +242,20 @@ class BrokerNotAvailableError(RefreshRetriableError):
 
 
 class TransactionAbortableError(AbortableTransactionError):
-    """The transaction can only be aborted, or was: ``details`` has reason and next epoch.
+    """The transaction must abort, or is aborted: ``details`` has the reason and the next epoch.
 
-    Outside of a transaction: only `JoinTxn` and `EndJointTxn` are answered this: do the version
+    Outside of a transaction: only `JoinTxn` and `EndJointTxn` answer this error: do the version
     again.
 
-    Inside a transaction: abort it as the class says. An answer to `EndTxn` says that it is aborted
-    already: go on with the epoch in `next_epoch`.
+    Inside a transaction: abort it as the class says. If `EndTxn` answers this error, the
+    transaction is aborted already: go on with the epoch in `next_epoch`.
     """
 
     code = ErrorCode.TRANSACTION_ABORTABLE
 
 
 class InvalidTxnStateError(AbortableTransactionError):
-    """The request does not fit the state of the transaction: ``details`` has it.
+    """The request does not fit the state of the transaction, which ``details`` names.
 
     Outside of a transaction: end the producer's open transaction before you send records that are
     not transactional.
@@ -268,7 +268,7 @@ class InvalidTxnStateError(AbortableTransactionError):
 
 
 class InvalidProducerEpochError(AbortableTransactionError):
-    """A newer epoch of this producer was seen; the coordinator knows whose.
+    """The producer has a newer epoch; the coordinator knows the owner of that epoch.
 
     Outside of a transaction: get another producer id with `InitProducerId`.
 
@@ -292,7 +292,7 @@ class OutOfOrderSequenceNumberError(AbortableTransactionError):
 
 
 class BaseOffsetMismatchError(AbortableTransactionError):
-    """The log does not end where the append was to begin: nothing of it was stored.
+    """The log does not end at the expected base offset: the append stored no record.
 
     Outside of a transaction: read on up to `log_end_offset`, then decide again what to append.
 
@@ -303,7 +303,7 @@ class BaseOffsetMismatchError(AbortableTransactionError):
 
     @property
     def log_end_offset(self) -> int:
-        """Where the log ended: what to read up to before trying again."""
+        """The end of the log at the time: read up to it before you try again."""
         return int(self.details["log_end_offset"])
 
 
@@ -329,9 +329,9 @@ class InvalidProducerIdMappingError(ApplicationRecoverableError):
 
 
 class InvalidProducerTokenError(ApplicationRecoverableError):
-    """Nothing proves that the producer id is the caller's: ``producer_token`` is wrong, or missing.
+    """The ``producer_token`` is wrong or missing: the caller must prove that it owns the id.
 
-    Also what happens to a producer that lives longer than the secret of its token. The SDK then
+    A producer that lives longer than the secret of its token gets this error, too. The SDK then
     asks for another token by itself.
 
     Outside of a transaction: call `InitProducerId` again, and send the `producer_token` of its
@@ -344,7 +344,7 @@ class InvalidProducerTokenError(ApplicationRecoverableError):
 
 
 class UnknownMemberIdError(ApplicationRecoverableError):
-    """The group has no such member, or no longer.
+    """The group has no such member, or has removed it.
 
     Outside of a transaction: join the group again, with `member_epoch` 0, and read on from the
     committed offsets.
@@ -398,7 +398,7 @@ class StaleMemberEpochError(ApplicationRecoverableError):
 
 
 class TransactionCoordinatorFencedError(SemelError):
-    """A newer owner of the transaction-log partition has spoken already."""
+    """The participant has heard from a newer owner of the transaction-log partition."""
 
     code = ErrorCode.TRANSACTION_COORDINATOR_FENCED
 
@@ -416,7 +416,7 @@ class InconsistentClusterIdError(SemelError):
 
 
 class StaleClaimEpochError(SemelError):
-    """An instance's journal was restored from an old backup, or is a copy."""
+    """The journal of an instance was restored from an old backup, or is a copy."""
 
     code = ErrorCode.STALE_CLAIM_EPOCH
 

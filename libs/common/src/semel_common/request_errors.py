@@ -1,4 +1,4 @@
-"""Errors of requests that are wrong, or not allowed; ``semel_common.errors`` has all errors."""
+"""Errors of wrong or forbidden requests; ``semel_common.errors`` has all errors."""
 
 from semel_common.error_classes import AuthorizationError, InvalidRequestError
 from semel_common.error_codes import ErrorCode
@@ -18,7 +18,7 @@ class OffsetOutOfRangeError(InvalidRequestError):
 
 
 class CorruptMessageError(InvalidRequestError):
-    """The CRC does not fit a batch that arrived, or one in the store: ``details`` say where."""
+    """The CRC of a received or stored batch is wrong: ``details`` names the place."""
 
     code = ErrorCode.CORRUPT_MESSAGE
 
@@ -41,25 +41,25 @@ class OffsetMetadataTooLargeError(InvalidRequestError):
 
 
 class InvalidTopicError(InvalidRequestError):
-    """Not a legal name of a topic."""
+    """The name of the topic is invalid."""
 
     code = ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
 class InvalidGroupIdError(InvalidRequestError):
-    """Not a legal group id."""
+    """The group id is invalid."""
 
     code = ErrorCode.INVALID_GROUP_ID
 
 
 class TopicAlreadyExistsError(InvalidRequestError):
-    """There is a topic with this name."""
+    """A topic with this name exists already."""
 
     code = ErrorCode.TOPIC_ALREADY_EXISTS
 
 
 class InvalidPartitionsError(InvalidRequestError):
-    """Not a possible number of partitions."""
+    """The number of partitions is impossible."""
 
     code = ErrorCode.INVALID_PARTITIONS
 
@@ -71,7 +71,7 @@ class InvalidConfigError(InvalidRequestError):
 
 
 class PolicyViolationError(InvalidRequestError):
-    """The topic's options do not allow it."""
+    """The options of the topic forbid this request."""
 
     code = ErrorCode.POLICY_VIOLATION
 
@@ -89,25 +89,25 @@ class OperationNotAttemptedError(InvalidRequestError):
 
 
 class GroupIdNotFoundError(InvalidRequestError):
-    """There is no such group."""
+    """No such group exists."""
 
     code = ErrorCode.GROUP_ID_NOT_FOUND
 
 
 class NonEmptyGroupError(InvalidRequestError):
-    """The group has members: this is only for groups that have none."""
+    """The group has members, and the request needs a group without members."""
 
     code = ErrorCode.NON_EMPTY_GROUP
 
 
 class GroupSubscribedToTopicError(InvalidRequestError):
-    """A member of the group reads the topic, so the group's offsets of it stay."""
+    """A member of the group reads the topic, so the group keeps its offsets of the topic."""
 
     code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
 
 
 class GroupMaxSizeReachedError(InvalidRequestError):
-    """The group has as many members as it may have."""
+    """The group has the maximum number of members."""
 
     code = ErrorCode.GROUP_MAX_SIZE_REACHED
 
@@ -119,7 +119,7 @@ class InvalidRecordError(InvalidRequestError):
 
 
 class TransactionalIdNotFoundError(InvalidRequestError):
-    """There is no such transactional id."""
+    """No such transactional id exists."""
 
     code = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
 
@@ -137,7 +137,7 @@ class TopicNotFoundError(InvalidRequestError):
 
 
 class JointOwnerMismatchError(InvalidRequestError):
-    """The transactional id belongs to another owner of joint transactions: ``details`` has it."""
+    """The transactional id has another owner of joint transactions: ``details`` names it."""
 
     code = ErrorCode.JOINT_OWNER_MISMATCH
 
