@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from aiosemel import (
     ConsumerOptions,
@@ -10,6 +11,7 @@ from aiosemel import (
     OffsetReset,
     Outputs,
     SemelClient,
+    Transform,
     TransformEvent,
     TransformOptions,
 )
@@ -105,3 +107,13 @@ async def ledger_of(layer: Layer, client: SemelClient, topic: str, name: str) ->
     ledger = Ledger(layer, client, topic, name)
     await client.admin().create_topic(ledger.receipts, partitions=1)
     return ledger
+
+
+def store_of(ledger: Ledger, **more: Any) -> Transform:  # noqa: ANN401 - of the loop
+    return ledger.database.store(
+        source=[ledger.topic],
+        group=ledger.group,
+        on_event=ledger.note,
+        handle_signals=False,
+        **{"handler": ledger.book, "options": OPTIONS, **more},
+    )

@@ -23,7 +23,7 @@ from aiosemel.database.asyncpg import AsyncpgDatabase
 from aiosemel.errors import DatabaseOutcomeUnknownError, DatabaseUnavailableError
 from database.hooked import HookedDatabase
 from database.layers import DJANGO_ON_POSTGRES, ON_POSTGRES, Layer, layer_named
-from database.ledger import OPTIONS, Ledger, Records
+from database.ledger import OPTIONS, Ledger, Records, store_of
 from database.running import running, until
 from database.wire import Break, Wire
 from semel_runtime.testing.postgres import PostgresCluster
@@ -66,16 +66,6 @@ def hooks_of(ledger: Ledger) -> HookedDatabase:
     hooked = ledger.layer.database
     assert isinstance(hooked, HookedDatabase)
     return hooked
-
-
-def store_of(ledger: Ledger, **more: Any) -> Transform:  # noqa: ANN401 - of the loop
-    return ledger.database.store(
-        source=[ledger.topic],
-        group=ledger.group,
-        on_event=ledger.note,
-        handle_signals=False,
-        **{"handler": ledger.book, "options": OPTIONS, **more},
-    )
 
 
 def transform_of(ledger: Ledger, **more: Any) -> Transform:  # noqa: ANN401 - of the loop

@@ -20,30 +20,19 @@ from aiosemel import (
     SemelClient,
     TopicPartition,
     TransactionAborted,
-    Transform,
 )
 from aiosemel._database.group_offsets import GroupOffsets
 from aiosemel.errors import OffsetOutOfRangeError
 from database.layers import Layer
-from database.ledger import OPTIONS, Ledger, Records
+from database.ledger import Ledger, Records, store_of
 from database.running import running, until
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session")]
 
 
-def loop_of(ledger: Ledger, **more: Any) -> Transform:  # noqa: ANN401 - of the loop
-    return ledger.database.store(
-        source=[ledger.topic],
-        group=ledger.group,
-        on_event=ledger.note,
-        handle_signals=False,
-        **{"handler": ledger.book, "options": OPTIONS, **more},
-    )
-
-
 async def process(ledger: Ledger, *numbers: int, **more: Any) -> None:  # noqa: ANN401 - of the loop
     """Run until these payments are there."""
-    async with running(loop_of(ledger, **more)) as task:
+    async with running(store_of(ledger, **more)) as task:
         await until(lambda: ledger.has(*numbers), task)
 
 
@@ -89,7 +78,7 @@ async def test_a_poison_record_is_given_up_and_the_others_stay(ledger: Ledger) -
 
     await ledger.send(*range(8))
     handlers = {"handler": book, "on_poison": give_up}
-    async with running(loop_of(ledger, **handlers)) as task:
+    async with running(store_of(ledger, **handlers)) as task:
         expected = {f"order-{number}": number for number in range(8) if number != 3}
 
         async def is_done() -> bool:
@@ -105,11 +94,11 @@ async def test_a_handler_that_commits_stops_the_loop(ledger: Ledger) -> None:
 
     await ledger.send(1)
     with pytest.raises(DatabaseSessionEndedError, match="must not commit"):
-        await loop_of(ledger, handler=book).run()
+        await store_of(ledger, handler=book).run()
 
 
 async def test_two_instances_write_each_record_once(ledger: Ledger) -> None:
-    async with running(loop_of(ledger)) as one, running(loop_of(ledger)):
+    async with running(store_of(ledger)) as one, running(store_of(ledger)):
         for start in range(0, 60, 10):
             await ledger.send(*range(start, start + 10))
         await until(lambda: ledger.has(*range(60)), one)
@@ -134,7 +123,7 @@ async def test_a_position_that_another_instance_moved_rolls_the_handler_back(
         await ledger.book(records, session)
 
     await ledger.send(4)
-    async with running(loop_of(ledger, handler=book)) as task:
+    async with running(store_of(ledger, handler=book)) as task:
         await until(lambda: ledger.has(*range(5)), task)
     aborted = [event for event in ledger.events if isinstance(event, TransactionAborted)]
     assert "has moved the position" in str(aborted[0].error)
@@ -148,7 +137,7 @@ async def test_the_first_position_is_stored_before_the_first_read(on_sqlite: Led
         raise ValueError("always")
 
     with pytest.raises(ValueError, match="always"):
-        await loop_of(ledger, handler=fail).run()
+        await store_of(ledger, handler=fail).run()
     rows = await ledger.layer.query("SELECT topic_partition, next_offset FROM semel_position")
     assert sorted(map(tuple, rows)) == [(0, 0), (1, 0)]
 
@@ -186,7 +175,7 @@ async def test_an_offset_that_could_not_be_committed_follows_later(
         return await committed(ledger) == 10
 
     monkeypatch.setattr(Consumer, "commit", fail_first)
-    async with running(loop_of(ledger)) as task:
+    async with running(store_of(ledger)) as task:
         await until(lambda: ledger.has(*range(10)), task)
         await until(are_behind_nothing, task)
 
@@ -204,14 +193,14 @@ async def test_the_next_owner_commits_what_a_killed_one_could_not(
     async def are_behind_nothing() -> bool:
         return await committed(ledger) == 10
 
-    async with running(loop_of(ledger)) as task:
+    async with running(store_of(ledger)) as task:
         await until(are_behind_nothing, task)
 
 
 async def test_missing_tables_are_named_at_the_start(on_sqlite: Ledger) -> None:
     await on_sqlite.layer.run("DROP TABLE semel_position")
     with pytest.raises(DatabaseTablesError, match="Create the tables with"):
-        await loop_of(on_sqlite).run()
+        await store_of(on_sqlite).run()
 
 
 async def test_records_that_were_deleted_before_they_were_processed_stop_the_loop(
@@ -230,7 +219,7 @@ async def test_records_that_were_deleted_before_they_were_processed_stop_the_loo
     one_by_one = ConsumerOptions(
         auto_offset_reset=OffsetReset.EARLIEST, max_partition_fetch_bytes=1, prefetch_max_bytes=1
     )
-    run = asyncio.create_task(loop_of(ledger, handler=book, consumer_options=one_by_one).run())
+    run = asyncio.create_task(store_of(ledger, handler=book, consumer_options=one_by_one).run())
     await entered.wait()
     places = [TopicPartition(ledger.topic, partition) for partition in range(2)]
     ends = await ledger.client.admin().list_offsets(dict.fromkeys(places, OffsetSpec.LATEST))
@@ -262,7 +251,7 @@ async def test_a_new_database_under_an_old_group_stops_the_loop(on_sqlite: Ledge
     await ledger.layer.run("DELETE FROM payment")
     await ledger.layer.run("DELETE FROM semel_position")
     with pytest.raises(DatabaseBehindError, match=r"committed offset \d.*AfterRestore.REPROCESS"):
-        await loop_of(ledger).run()
+        await store_of(ledger).run()
     await ledger.send(10, 11, 12, 13)
     await process(ledger, 10, 11, 12, 13, after_restore=AfterRestore.SKIP)
     await ledger.layer.run("DELETE FROM payment")
@@ -276,13 +265,13 @@ async def test_a_cluster_of_an_older_backup_stops_the_loop(on_sqlite: Ledger) ->
     await process(ledger, *range(10))
     await ledger.layer.run("UPDATE semel_position SET next_offset = next_offset + 100")
     with pytest.raises(DatabaseAheadError, match=r"up to offset 1\d\d, and the log ends at \d"):
-        await loop_of(ledger).run()
+        await store_of(ledger).run()
 
     async def is_skipped() -> bool:
         ((highest,),) = await ledger.layer.query("SELECT max(next_offset) FROM semel_position")
         return int(highest) < 100
 
-    async with running(loop_of(ledger, after_restore=AfterRestore.SKIP)) as task:
+    async with running(store_of(ledger, after_restore=AfterRestore.SKIP)) as task:
         await until(is_skipped, task)
     await ledger.send(10)
     await process(ledger, *range(11))
@@ -294,4 +283,4 @@ async def test_a_log_that_grew_past_the_position_again_is_noticed(on_sqlite: Led
     await process(ledger, *range(10))
     await ledger.layer.run("UPDATE semel_position SET last_crc = last_crc + 1")
     with pytest.raises(DatabaseAheadError, match="the log has another record there"):
-        await loop_of(ledger).run()
+        await store_of(ledger).run()

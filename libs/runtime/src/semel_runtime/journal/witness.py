@@ -20,6 +20,7 @@ from typing import NamedTuple
 import google_crc32c
 
 from semel_runtime.journal.journal_errors import JournalOpenError
+from semel_runtime.journal.log.segments import sync_folder
 
 WITNESS_FILE = "journal.end"
 
@@ -78,7 +79,7 @@ class Witness:
         for _ in _SLOT_OFFSETS:
             witness.write(end)
         witness.sync()
-        _sync_folder(folder)
+        sync_folder(folder)
         return witness
 
     def read(self) -> JournalEnd:
@@ -145,11 +146,3 @@ def _read_slot(descriptor: int, offset: int) -> tuple[int, JournalEnd] | None:
         return None
     magic, sequence, *end = _SLOT.unpack(slot)
     return (sequence, JournalEnd(*end)) if magic == _MAGIC else None
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
