@@ -1,6 +1,7 @@
 """The history of transactions on the command line, and the causes why a reader waits."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -20,6 +21,7 @@ from aiosemel import (
     TransactionState,
 )
 from semel_console.insight.reader_causes import verdict
+from semel_console.insight.texts import duration_text
 
 
 def run(semel: CommandLine, work: Callable[[SemelClient], Awaitable[None]]) -> None:
@@ -114,6 +116,34 @@ def test_a_timeline_has_all_steps_and_names_the_longest(semel: CommandLine, topi
     (written,) = document["writes"]
     assert (written["topic"], written["partition"]) == (topic, 1)
     assert (written["record_count"], written["first_offset"], written["marker_offset"]) == (1, 0, 1)
+
+
+def test_history_and_timeline_say_the_same_time_that_a_transaction_took(
+    semel: CommandLine, topic: str
+) -> None:
+    """The first write came long before the coordinator heard of the transaction."""
+    earlier_ms = 5_000
+
+    async def work(client: SemelClient) -> None:
+        producer = client.transactional_producer(topic)
+        await producer.init_transactions()
+        await producer.begin_transaction()
+        began_ms = time.time_ns() // 1_000_000 - earlier_ms
+        await producer.send_and_wait(topic, b"v", partition=0, timestamp_ms=began_ms)
+        await producer.commit(wait_until_visible=True)
+        await producer.close()
+
+    run(semel, work)
+    (entry,) = _until(semel, topic, 1)["transactions"]
+    took = duration_text(entry["completed_time_ms"] - entry["start_time_ms"])
+    (row,) = semel("transactions", "history", "--id", topic).lines[1:]
+    assert row.split("\t")[5] == took
+    shown = semel("transactions", "timeline", topic, "0").lines
+    assert f"Took\t{took}" in shown
+    steps = [line.split("\t") for line in shown if line.startswith("2")]
+    assert steps[0][2] == f"first write: {topic}-0, offset 0"
+    assert f"From the first step to the last\t{steps[-1][1]}" in shown
+    assert steps[-1][1] != took
 
 
 def test_the_timeline_of_an_open_transaction_names_the_offsets_that_it_holds(

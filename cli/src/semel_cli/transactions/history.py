@@ -148,7 +148,7 @@ def _show(found: "TransactionHistory", output_format: Format) -> None:
                     each.producer_epoch,
                     each.outcome,
                     each.abort_reason,
-                    _took(each),
+                    lasted_text(each),
                     _places(each),
                     client_text(each.client),
                     operator_text(each),
@@ -190,10 +190,12 @@ def _places(each: "EndedTransaction") -> str:
     return ", ".join(shown) + (f" and {others} more" if others > 0 else "")
 
 
-def _took(each: "EndedTransaction") -> str | None:
-    if each.start_time_ms is None or each.completed_time_ms is None:
-        return None
-    return duration_text(max(0, each.completed_time_ms - each.start_time_ms))
+def lasted_text(each: "EndedTransaction") -> str | None:
+    """Return how long a transaction lasted, as far as its coordinator knows, for people."""
+    from semel_console.insight.ended_writes import lasted_ms
+
+    passed_ms = lasted_ms(each)
+    return None if passed_ms is None else duration_text(passed_ms)
 
 
 def _outcome(text: str) -> "KnownOutcome | None":

@@ -19,7 +19,7 @@ from semel_cli.shared.output import (
     examples,
     show,
 )
-from semel_cli.transactions.history import ended_document, operator_text, place_text
+from semel_cli.transactions.history import ended_document, lasted_text, operator_text, place_text
 from semel_cli.transactions.open_timeline import open_blocks, open_document, open_transactions
 from semel_cli.transactions.timeline_steps import Step, in_order, steps_document, steps_table
 from semel_cli.transactions.views import client_text
@@ -146,7 +146,8 @@ def _facts(ended: "EndedTransaction", writes: "Writes") -> Facts:
             "Client": client_text(ended.client),
             "Trace": ended.traceparent or None,
             "Partitions and groups": ended.participant_count,
-            "Took": duration_text(whole_ms),
+            "Took": lasted_text(ended),
+            "From the first step to the last": duration_text(whole_ms),
             "Longest step": None
             if longest is None
             else f"{longest[0].phase or longest[0].name}: {duration_text(longest[1])},"

@@ -35,6 +35,17 @@ async def writes_in(
     return await _writes(admin, ended, at, _search_begin_ms(ended))
 
 
+def lasted_ms(ended: EndedTransaction) -> int | None:
+    """Return how long a transaction lasted, from its registration until it was complete.
+
+    The coordinator knows no earlier moment: its first write came before its registration, by up to
+    the time after which producers register a transaction. None: not known.
+    """
+    if not ended.start_time_ms or not ended.completed_time_ms:
+        return None
+    return max(0, ended.completed_time_ms - ended.start_time_ms)
+
+
 def first_write_ms(ended: EndedTransaction, writes: PartitionWrites) -> int | None:
     """Return the timestamp of the first record; None for one that is no time of the transaction.
 

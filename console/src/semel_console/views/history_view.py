@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aiosemel import AbortReason, EndedTransaction, KnownOutcome, TransactionHistory
+from semel_console.insight.ended_writes import lasted_ms
 from semel_console.insight.texts import counted, duration_text, time_text
 from semel_console.views import places
 from semel_console.views.blocks import (
@@ -203,10 +204,9 @@ def _row(each: EndedTransaction) -> Row:
 
 
 def lasted(each: EndedTransaction) -> str | None:
-    """Return how long a transaction took, as far as its coordinator knows."""
-    if not each.start_time_ms or not each.completed_time_ms:
-        return None
-    return duration_text(max(0, each.completed_time_ms - each.start_time_ms))
+    """Return how long a transaction lasted, as far as its coordinator knows."""
+    passed_ms = lasted_ms(each)
+    return None if passed_ms is None else duration_text(passed_ms)
 
 
 def _more(last: EndedTransaction, wanted: WantedHistory) -> Cell:
