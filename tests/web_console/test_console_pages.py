@@ -187,6 +187,13 @@ async def test_a_search_with_one_find_goes_there(stage: Stage) -> None:
     await stage.open_transaction("order-import", "orders")
     page = await stage.page("/search", q="order")
     assert {"/topic?name=orders", "/transaction?transactional_id=order-import"} <= set(page.links)
+    assert (
+        "semel topics list | grep -F -- order; semel groups list | grep -F -- order;"
+        " semel transactions list --id-pattern '(?s).*order.*'"
+    ) in page.text
+    quoted = await stage.page("/search", q="-x; rm $HOME")
+    assert "grep -F -- '-x; rm $HOME';" in quoted.text
+    assert "--id-pattern '(?s).*\\-x;\\ rm\\ \\$HOME.*'" in quoted.text
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
 """The finds of a search: topics, groups and transactional ids. No I/O."""
 
+import shlex
 from collections.abc import Sequence
 
+from semel_console.views import places
 from semel_console.views.blocks import Block, Cell, Grid, Missing, Notice, Page, Row, Section
 
 FOUND_MAX = 50
@@ -25,7 +27,22 @@ def search_page(
             Section(title="Transactional ids", note=_cut(ids), blocks=(_found(ids),)),
         )
     return Page(
-        title=f"Search: {text}" if text else "Search", command="", sections=sections, is_live=False
+        title=f"Search: {text}" if text else "Search",
+        command=_command(text) if text else "",
+        sections=sections,
+        is_live=False,
+    )
+
+
+def _command(text: str) -> str:
+    """Return the three commands that find the same names, in one line."""
+    having = shlex.join(["grep", "-F", "--", text])
+    return "; ".join(
+        (
+            f"{places.command('topics', 'list')} | {having}",
+            f"{places.command('groups', 'list')} | {having}",
+            places.command("transactions", "list", "--id-pattern", places.containing(text)),
+        )
     )
 
 
