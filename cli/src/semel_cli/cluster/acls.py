@@ -231,32 +231,23 @@ def _filters(
 
 
 def _show(output_format: Format, rules: "list[AclBinding]", empty: str) -> None:
+    found = [
+        {
+            "principal": rule.principal,
+            "permission": rule.permission.value,
+            "operation": rule.operation.value,
+            "resource_type": rule.resource_type.value,
+            "resource_name": rule.resource_name,
+            "pattern_type": rule.pattern_type.value,
+        }
+        for rule in rules
+    ]
     show(
         output_format,
-        [
-            {
-                "principal": rule.principal,
-                "permission": rule.permission.value,
-                "operation": rule.operation.value,
-                "resource_type": rule.resource_type.value,
-                "resource_name": rule.resource_name,
-                "pattern_type": rule.pattern_type.value,
-            }
-            for rule in rules
-        ],
+        found,
         Table(
             headings=("Principal", "Permission", "Operation", "Resource", "Name", "Pattern"),
-            rows=[
-                (
-                    rule.principal,
-                    rule.permission.value,
-                    rule.operation.value,
-                    rule.resource_type.value,
-                    rule.resource_name,
-                    rule.pattern_type.value,
-                )
-                for rule in rules
-            ],
+            rows=[tuple(rule.values()) for rule in found],
             empty=empty,
         ),
     )

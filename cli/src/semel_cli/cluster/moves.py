@@ -8,6 +8,7 @@ import typer
 from semel_cli.shared.cluster_choice import BootstrapOption
 from semel_cli.shared.command_errors import CommandError, UsageError
 from semel_cli.shared.command_session import with_client
+from semel_cli.shared.documents import document
 from semel_cli.shared.options import INT32_MAX, is_int32
 from semel_cli.shared.output import (
     Format,
@@ -236,16 +237,7 @@ def _show_moves(
 
 
 def _document(moved: "Mapping[TopicPartition, PartitionReassignment]") -> list[Json]:
-    return [
-        {
-            "topic": at.topic,
-            "partition": at.partition,
-            "role": each.role,
-            "leader_id": each.leader_id,
-            "moving_to": each.moving_to,
-        }
-        for at, each in moved.items()
-    ]
+    return [{**at._asdict(), **document(each)} for at, each in moved.items()]
 
 
 def _table(moved: "Mapping[TopicPartition, PartitionReassignment]", *, empty: str) -> Table:

@@ -94,11 +94,7 @@ def _show(
             "topic": topic,
             "dry_run": dry_run,
             "partitions": [
-                {
-                    "partition": at.partition,
-                    "log_start_offset": each.log_start_offset,
-                    "deleted_offsets": each.deleted_offsets,
-                }
+                {"partition": at.partition, **each._asdict()}
                 for at, each in sorted(deleted.items())
             ],
         },

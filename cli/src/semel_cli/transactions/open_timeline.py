@@ -143,7 +143,7 @@ def _groups(found: OpenTransaction) -> Iterator[tuple[Cell, ...]]:
 def _write_document(at: "TopicPartition", each: "FirstWrite | SemelError | None") -> Json:
     from aiosemel.errors import SemelError
 
-    place: dict[str, Json] = {"topic": at.topic, "partition": at.partition}
+    place: dict[str, Json] = at._asdict()
     if isinstance(each, SemelError):
         return {**place, "error": str(each)}
     return {
@@ -160,8 +160,5 @@ def _offsets_document(group_id: str, each: "Offsets | SemelError") -> Json:
         return {"group_id": group_id, "error": str(each)}
     return {
         "group_id": group_id,
-        "offsets": [
-            {"topic": at.topic, "partition": at.partition, "offset": each[at]}
-            for at in sorted(each)
-        ],
+        "offsets": [{**at._asdict(), "offset": each[at]} for at in sorted(each)],
     }

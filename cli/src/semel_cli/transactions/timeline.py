@@ -187,7 +187,7 @@ def _document(ended: "EndedTransaction", writes: "Writes") -> Json:
 def _write_document(at: "TopicPartition", each: "PartitionWrites | SemelError") -> Json:
     from aiosemel import PartitionWrites
 
-    place: dict[str, Json] = {"topic": at.topic, "partition": at.partition}
+    place: dict[str, Json] = at._asdict()
     if not isinstance(each, PartitionWrites):
         return {**place, "error": str(each)}
     return {
