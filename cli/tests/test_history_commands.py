@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
+from unittest import mock
 
 import pytest
 from command_line import CommandLine
@@ -20,6 +21,7 @@ from aiosemel import (
     TransactionalProducer,
     TransactionState,
 )
+from aiosemel._admin import reader_check
 from semel_console.insight.reader_causes import verdict
 from semel_console.insight.texts import duration_text
 
@@ -283,11 +285,17 @@ def test_why_follows_a_reader_to_the_transaction_that_holds_it(
             async with writing(client, topic) as producer:
                 await producer.commit(wait_until_visible=True)
             await look()
+            with mock.patch.object(reader_check, "POLL_LATE_MS", 1):
+                while (found := await look()).cause is ReaderCause.UNREAD:
+                    pass  # Its next heartbeat tells.
+            assert f"member {found.member_id} sends heartbeats" in verdict(found).says
+            assert found.poll_age_ms
         await look()
 
     run(semel, work)
     short = [cause for at, cause in enumerate(causes) if at == 0 or causes[at - 1] != cause]
-    assert short == ["ALL_READ", "OPEN_TRANSACTION", "ABORTED_ONLY", "UNREAD", "NO_MEMBER"]
+    expected = ["ALL_READ", "OPEN_TRANSACTION", "ABORTED_ONLY", "UNREAD", "NOT_POLLED", "NO_MEMBER"]
+    assert short == expected
     text = semel("why", topic, f"{topic}:0").out
     assert "has no members" in text
     assert "start a consumer of this group" in text

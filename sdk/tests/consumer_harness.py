@@ -28,12 +28,14 @@ class FixedClock:
 class Client:
     """What makes consumers of a fake cluster, and closes them."""
 
-    def __init__(self, fake: FakeCluster, group: asyncio.TaskGroup, seed: int) -> None:
+    def __init__(
+        self, fake: FakeCluster, group: asyncio.TaskGroup, seed: int, options: ClientOptions
+    ) -> None:
         self._group = group
         self._tasks: list[asyncio.Task[None]] = []
         random = Random(seed)
         self.context = Context(
-            cluster=Cluster((BOOTSTRAP,), fake, ClientOptions(), random),
+            cluster=Cluster((BOOTSTRAP,), fake, options, random),
             clock=FixedClock(),
             random=random,
             spawn=self._spawn,
@@ -62,10 +64,12 @@ class Client:
 
 
 @asynccontextmanager
-async def client_of(fake: FakeCluster, seed: int = 0) -> AsyncIterator[Client]:
+async def client_of(
+    fake: FakeCluster, seed: int = 0, *, options: ClientOptions | None = None
+) -> AsyncIterator[Client]:
     """Open a client of a fake cluster, for one block."""
     async with asyncio.TaskGroup() as group:
-        client = Client(fake, group, seed)
+        client = Client(fake, group, seed, options or ClientOptions())
         try:
             yield client
         finally:

@@ -44,7 +44,7 @@ async def test_a_receipt_waits_until_the_coordinator_knows(fake: FakeCluster) ->
     options = ProducerOptions(max_block_ms=100)
     async with open_client(fake) as client, client.join(HANDLE, options=options) as writer:
         await writer.send_and_wait("t", b"v", partition=0)
-        with pytest.raises(RequestTimedOutError, match="who takes part in sink"):
+        with pytest.raises(RequestTimedOutError, match="the participants of sink"):
             await writer.finish()
         released.set()
         assert len((await writer.finish()).participants) == 1
@@ -61,7 +61,7 @@ async def test_a_writer_leaves_in_the_end_without_an_answer(
         await writer.send_and_wait("t", b"v", partition=0)
         async with asyncio.timeout(6):
             await writer.close()
-    assert "who takes part in sink; they will ask it" in caplog.text
+    assert "the participants of sink; they will ask it" in caplog.text
 
 
 async def test_a_writer_that_the_coordinator_refuses_gives_no_receipt(fake: FakeCluster) -> None:

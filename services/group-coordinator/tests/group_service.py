@@ -107,7 +107,12 @@ class GroupService:
         return await self.network.connect(self.address).call(method, request, timeout_ms=60_000)
 
     async def heartbeat(
-        self, member_id: str, epoch: int, *owned: int, rebalance_timeout_ms: int = 60_000
+        self,
+        member_id: str,
+        epoch: int,
+        *owned: int,
+        rebalance_timeout_ms: int = 60_000,
+        poll_age_ms: int | None = None,
     ) -> wire.ConsumerGroupHeartbeatResponse:
         """Let a member of the group speak; it reads ``orders``."""
         request = wire.ConsumerGroupHeartbeatRequest(
@@ -117,6 +122,7 @@ class GroupService:
             rebalance_timeout_ms=rebalance_timeout_ms,
             subscription=wire.Subscription(topics=["orders"]),
             owned=wire.OwnedPartitions(),
+            poll_age_ms=poll_age_ms,
         )
         if owned:
             request.owned.topics.add(topic_id="orders-id", partitions=owned)

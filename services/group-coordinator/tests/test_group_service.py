@@ -212,6 +212,30 @@ async def test_a_member_is_described_with_its_last_heartbeat() -> None:
 
 
 @in_virtual_time
+async def test_a_member_is_described_with_the_time_since_its_last_poll() -> None:
+    request = wire.DescribeGroupsRequest(group_ids=[GROUP])
+
+    async def age_ms(service: GroupService) -> int | None:
+        (group,) = (await service.call(methods.DESCRIBE_GROUPS, request)).groups
+        (member,) = group.members
+        return member.poll_age_ms if member.HasField("poll_age_ms") else None
+
+    async with cluster_in_memory() as service:
+        await service.heartbeat("a", 0)
+        assert await age_ms(service) is None, "the member does not say"
+        await service.heartbeat("a", 1, poll_age_ms=0)
+        await after(1_500)
+        assert await age_ms(service) == 1_500
+        await service.heartbeat("a", 1, poll_age_ms=20_000)
+        await after(500)
+        assert await age_ms(service) == 20_500
+        for wrong in (-1, 1 << 31, (1 << 63) - 1):
+            with pytest.raises(InvalidRequestError, match=f"poll_age_ms is {wrong}"):
+                await service.heartbeat("a", 1, poll_age_ms=wrong)
+        assert await age_ms(service) == 20_500
+
+
+@in_virtual_time
 async def test_wrong_fields_are_refused_before_anything_is_decided() -> None:
     async with cluster_in_memory() as service:
         records = service.volume.content.next_offset

@@ -133,7 +133,7 @@ def _members_table(described: "GroupDescription") -> Table:
     return Table(
         headings=(
             *("Member", "Instance", "Epoch", "Subscribed to", "Holds", "Is to hold"),
-            *("Who", "From", "Heard of"),
+            *("Who", "From", "Heard of", "Polled"),
         ),
         rows=[
             (
@@ -145,9 +145,10 @@ def _members_table(described: "GroupDescription") -> Table:
                 " ".join(map(str, member.target)),
                 member.principal or None,
                 member.address or None,
-                None
-                if member.heartbeat_age_ms is None
-                else f"{duration_text(member.heartbeat_age_ms)} ago",
+                *(
+                    None if age_ms is None else f"{duration_text(age_ms)} ago"
+                    for age_ms in (member.heartbeat_age_ms, member.poll_age_ms)
+                ),
             )
             for member in described.members
         ],
@@ -166,7 +167,12 @@ def _document(
         "group_epoch": described.group_epoch,
         "assignor": described.assignor,
         "members": [
-            document(member, principal=member.principal or None) for member in described.members
+            document(
+                member,
+                client_id=member.client_id or None,
+                principal=member.principal or None,
+            )
+            for member in described.members
         ],
         "offsets": [
             {

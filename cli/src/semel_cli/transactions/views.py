@@ -30,17 +30,15 @@ def age_text(time_ms: int | None) -> str | None:
 
 def client_text(client: "TransactionClient | None") -> str | None:
     """Return which program writes transactions, for people."""
-    if client is None:
-        return None
-    where = f" at {client.address}" if client.address else ""
-    return f"{client.principal or client.name}{where}"
+    return None if client is None else str(client)
 
 
 def client_document(client: "TransactionClient | None") -> Json:
     """Return the same, for programs."""
     if client is None:
         return None
-    return document(client, principal=client.principal or None)
+    names = {"client_id": client.client_id or None, "principal": client.principal or None}
+    return document(client, **names)
 
 
 def transaction_document(each: "TransactionDescription") -> dict[str, Json]:

@@ -64,6 +64,7 @@ def _words() -> Mapping[ReaderCause, Callable[[ReaderStanding], Verdict]]:
         ReaderCause.OFFSETS_PENDING: lambda s: Verdict(
             f"newer offsets of the group wait for {_transaction(s)}", _remedy(s)
         ),
+        ReaderCause.NOT_POLLED: _not_polled,
         ReaderCause.UNREAD: _unread,
         ReaderCause.OPEN_TRANSACTION: lambda s: Verdict(
             f"{_transaction(s)} holds the last stable offset, {s.last_stable_offset}:"
@@ -91,6 +92,17 @@ def _not_held(standing: ReaderStanding) -> Verdict:
     return Verdict(
         f"no member holds the partition now{taker}",
         f"semel groups describe {quote(standing.group_id)}",
+    )
+
+
+def _not_polled(standing: ReaderStanding) -> Verdict:
+    passed = duration_text(standing.poll_age_ms or 0)
+    return Verdict(
+        f"{counted(standing.lag or 0, 'record')} can be read, but member {standing.member_id} sends"
+        f" heartbeats and has not polled for {passed}: its program is busy with earlier records, or"
+        " stuck",
+        f"look at the program of member {standing.member_id}; after max_poll_interval_ms without a"
+        " poll, the member leaves the group",
     )
 
 

@@ -44,7 +44,7 @@ def ended_sections(ended: EndedTransaction, trace: Cell, writes: Writes) -> Sequ
     return (
         Section(title="This transaction", blocks=(*notices, _facts(ended, trace))),
         Section(title="Timeline", blocks=(timeline(steps),)),
-        Section(title="What it wrote to", blocks=(_participants(ended, writes), *missing)),
+        Section(title="Partitions and groups", blocks=(_participants(ended, writes), *missing)),
     )
 
 
@@ -71,8 +71,7 @@ def _facts(ended: EndedTransaction, trace: Cell) -> Facts:
         ("Epoch", cell(ended.producer_epoch)),
         ("Began", cell(time_text(ended.start_time_ms or 0))),
         ("Completed", cell(time_text(ended.completed_time_ms or 0))),
-        ("Written by", cell(None if client is None else client.principal or client.name)),
-        ("From", cell(None if client is None else client.address)),
+        ("Written by", cell(None if client is None else str(client))),
         ("Trace", trace),
     ]
     if ended.txn_version is not None:
@@ -176,7 +175,7 @@ def timeline(steps: Sequence[Step]) -> Grid:
             )
             for step, took_ms in zip(steps, took, strict=True)
         ],
-        empty="The coordinator knows of no moment of it.",
+        empty="The coordinator knows no time of any step.",
     )
 
 

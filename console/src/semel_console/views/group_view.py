@@ -169,7 +169,7 @@ def group_page(asked: AskedGroup, now_ms: int, samples: Sequence[LagSample] = ()
                     ),
                 ),
             ),
-            Section(title="How far is it?", blocks=_offsets(asked)),
+            Section(title="Offsets and lag", blocks=_offsets(asked)),
             *_over_time(samples),
             Section(title="Members", blocks=(_members(described.members),)),
             Section(
@@ -272,7 +272,7 @@ def _members(members: Sequence[MemberDescription]) -> Grid:
     return Grid(
         headings=(
             *("Member", "Instance", "Epoch", "Subscribed to", "Holds", "Is to hold"),
-            *("Who", "From", "Heard of"),
+            *("Who", "From", "Heard of", "Polled"),
         ),
         rows=[
             Row(
@@ -285,7 +285,8 @@ def _members(members: Sequence[MemberDescription]) -> Grid:
                     cell(" ".join(map(str, member.target))),
                     cell(member.principal),
                     cell(member.address),
-                    cell(_heard_of(member)),
+                    cell(_ago(member.heartbeat_age_ms)),
+                    cell(_ago(member.poll_age_ms)),
                 )
             )
             for member in members
@@ -294,9 +295,8 @@ def _members(members: Sequence[MemberDescription]) -> Grid:
     )
 
 
-def _heard_of(member: MemberDescription) -> str | None:
-    """Return when a member has sent its last heartbeat; None: it is not known."""
-    age_ms = member.heartbeat_age_ms
+def _ago(age_ms: int | None) -> str | None:
+    """Return when a member has sent its last heartbeat or polled; None: it is not known."""
     return None if age_ms is None else f"{duration_text(age_ms)} ago"
 
 

@@ -28,7 +28,7 @@ from semel_console.views.blocks import (
 from semel_console.views.ended_view import Step, timeline
 from semel_console.views.states import age, transaction_state
 
-_EMPTY = "The coordinator knows of none yet: short transactions name them when they end."
+_EMPTY = "The coordinator knows none yet: a short transaction names them when it ends."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +57,7 @@ def unfinished_sections(
         ("Age", age(chosen.start_time_ms, now_ms)),
         ("Prepared", cell(time_text(chosen.prepared_time_ms or 0))),
         ("Decided", cell(time_text(chosen.decided_time_ms or 0))),
-        ("Written by", cell(None if client is None else client.principal or client.name)),
-        ("From", cell(None if client is None else client.address)),
+        ("Written by", cell(None if client is None else str(client))),
         ("Trace", trace),
     ]
     is_open = chosen.state in UNDECIDED
@@ -72,7 +71,7 @@ def unfinished_sections(
                 *(write for write in told.writes if isinstance(write, Missing)),
             ),
         ),
-        Section(title="What it wrote to", blocks=wrote_to),
+        Section(title="Partitions and groups", blocks=wrote_to),
     )
 
 

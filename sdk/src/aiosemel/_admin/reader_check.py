@@ -29,6 +29,8 @@ from aiosemel.types.transaction_outcomes import KnownOutcome
 
 _AWAY = -2
 """The member epoch of a static member that has left for a while."""
+POLL_LATE_MS = 15_000
+"""A member that has not polled for so long, at its last heartbeat, is busy or stuck."""
 
 
 class ReaderCheck:
@@ -41,6 +43,8 @@ class ReaderCheck:
         self._records = RecordAdmin(cluster)
         self._groups = GroupQueries(cluster)
         self._transactions = TransactionAdmin(cluster)
+        self._is_late = False
+        """Whether the member that holds the partition does not poll."""
         self._standing = ReaderStanding(
             group_id=group_id, partition=partition, cause=ReaderCause.ALL_READ
         )
@@ -109,7 +113,12 @@ class ReaderCheck:
         holders = [each for each in described.members if self._partition in each.assignment]
         targets = [each for each in described.members if self._partition in each.target]
         for member in (*holders, *targets)[:1]:
-            self._standing = replace(self._standing, member_id=member.member_id)
+            self._standing = replace(
+                self._standing, member_id=member.member_id, poll_age_ms=member.poll_age_ms
+            )
+            self._is_late = (member.poll_age_ms or 0) - (
+                member.heartbeat_age_ms or 0
+            ) >= POLL_LATE_MS
             if member.member_epoch == _AWAY:  # It holds nothing, and its partitions wait for it.
                 return ReaderCause.MEMBER_AWAY
         if holders:
@@ -139,7 +148,7 @@ class ReaderCheck:
             self._standing = replace(standing, holder=pending_in)
             return ReaderCause.OFFSETS_PENDING
         if standing.lag:
-            return ReaderCause.UNREAD
+            return ReaderCause.NOT_POLLED if self._is_late else ReaderCause.UNREAD
         if standing.records_held and await self._note_holder():
             return ReaderCause.OPEN_TRANSACTION
         begin = start if at is None else at
@@ -193,11 +202,7 @@ class ReaderCheck:
             described = await self._transactions.describe_transactions(transactional_id)
         except (RetriableError, TransactionalIdNotFoundError, AuthorizationError):
             return ""
-        client = described.client
-        if client is None:
-            return ""
-        where = f" at {client.address}" if client.address else ""
-        return f"{client.principal or client.name}{where}"
+        return "" if described.client is None else str(described.client)
 
 
 def _problem(place: PartitionDescription, message: str) -> str:

@@ -144,6 +144,7 @@ def _member(answer: group.MemberDescription) -> MemberDescription:
         principal=answer.principal,
         address=answer.address,
         heartbeat_age_ms=answer.heartbeat_age_ms if answer.HasField("heartbeat_age_ms") else None,
+        poll_age_ms=answer.poll_age_ms if answer.HasField("poll_age_ms") else None,
     )
 
 

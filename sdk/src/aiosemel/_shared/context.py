@@ -9,6 +9,7 @@ from typing import Protocol
 from opentelemetry.trace import Tracer
 
 from aiosemel._cluster.routes import Cluster
+from aiosemel.types.client_names import new_name
 
 
 class Clock(Protocol):
@@ -51,3 +52,7 @@ class Context:
     """Makes spans; None: tracing is off."""
     forget: Callable[[Closable], None]
     """Tell the client that something is closed already."""
+
+    def new_name(self) -> str:
+        """Return a name that no other producer and member has: the client's id, and chance."""
+        return new_name(self.cluster.options.client_id, self.random.getrandbits(128))

@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from aiosemel.errors import InvalidConfigError
-from aiosemel.options.option_checks import check_choice, check_order, check_values
+from aiosemel.options.option_checks import (
+    check_choice,
+    check_client_id,
+    check_order,
+    check_values,
+)
 from semel_common.record_batches.payload_limits import OPENED_MAX_BYTES
 
 
@@ -38,6 +43,9 @@ class ClientOptions:
     """The id of the cluster that the client is for, as ``semel cluster describe`` shows it; another
     cluster refuses the client's first call. None: the client is for the cluster that answers first.
     Either way the client belongs to one cluster for its whole life."""
+    client_id: str = ""
+    """A name of the program, such as ``billing-3``: operators see it with its transactions and with
+    its members of groups. Up to 64 letters, digits, dots, hyphens and underscores; empty: none."""
     use_proxy: bool = False
     """Whether connections go by the proxy that the environment names (``http_proxy``,
     ``https_proxy``, ``grpc_proxy``; ``no_proxy`` and ``no_grpc_proxy`` name exceptions). Records
@@ -48,6 +56,7 @@ class ClientOptions:
         may_be_zero = ("retry_backoff_ms", "retry_backoff_max_ms")
         check_values(self, may_be_zero=may_be_zero, in_requests=("request_timeout_ms",))
         check_order(self, "retry_backoff_ms", "retry_backoff_max_ms")
+        check_client_id(self.client_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

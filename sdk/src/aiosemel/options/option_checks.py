@@ -1,5 +1,6 @@
 """What options have in common: types and bounds of their values, and some that must not cross."""
 
+import re
 from collections.abc import Collection
 from dataclasses import Field, fields
 from enum import StrEnum
@@ -11,6 +12,9 @@ from aiosemel.errors import InvalidConfigError, InvalidRequestError
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+
+_CLIENT_ID = re.compile(r"[A-Za-z0-9._-]{0,64}")
 
 
 def check_values(
@@ -40,6 +44,14 @@ def check_choice(name: str, value: object, allowed: type[StrEnum]) -> None:
     """Refuse a value that is no member of an enumeration."""
     if not isinstance(value, str) or value not in tuple(allowed):
         raise InvalidConfigError(f"{name} is {shown(value)}: {', '.join(allowed)}")
+
+
+def check_client_id(value: str) -> None:
+    """Refuse a name that could hide something where operators read it, or that is too long."""
+    if not _CLIENT_ID.fullmatch(value):
+        raise InvalidConfigError(
+            f"client_id is {shown(value)}: up to 64 letters, digits, dots, hyphens and underscores"
+        )
 
 
 def check_order(options: "DataclassInstance", lower: str, upper: str) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from aiosemel.types.client_names import client_id_of
 from aiosemel.types.offsets import TopicPartition
 from aiosemel.types.transaction_history import TransactionClient
 from aiosemel.types.transaction_outcomes import AbortReason
@@ -174,6 +175,14 @@ class MemberDescription:
     """From where; empty: not known."""
     heartbeat_age_ms: int | None = None
     """How long ago. None: it has not spoken since its coordinator took the group over."""
+    poll_age_ms: int | None = None
+    """How long ago it last polled, or waited in a poll, in milliseconds, as far as its heartbeats
+    tell. None: not known."""
+
+    @property
+    def client_id(self) -> str:
+        """The name that its program gives itself (``ClientOptions.client_id``); empty: none."""
+        return client_id_of(self.member_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,8 @@ class ReaderCause(StrEnum):
     """The records at the group's offset are deleted."""
     PAST_END = "PAST_END"
     """The group's offset is behind the end of the log."""
+    NOT_POLLED = "NOT_POLLED"
+    """There are records to read, and the member has not polled for a time: it is busy, or stuck."""
     OFFSETS_PENDING = "OFFSETS_PENDING"
     """An open transaction holds newer offsets of the group."""
     UNREAD = "UNREAD"
@@ -68,6 +70,8 @@ class ReaderStanding:
     cause: ReaderCause
     member_id: str = ""
     """Of the member that holds the partition; empty: none."""
+    poll_age_ms: int | None = None
+    """How long ago that member last polled, in milliseconds; None: not known."""
     committed_offset: int | None = None
     """None: the group has committed none, and begins where its consumers say."""
     log_start_offset: int | None = None

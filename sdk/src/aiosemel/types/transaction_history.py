@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from aiosemel.types.client_names import client_id_of
 from aiosemel.types.offsets import TopicPartition
 from aiosemel.types.transaction_outcomes import AbortReason, KnownOutcome
 
@@ -41,6 +42,16 @@ class TransactionClient:
     """From where it called last for its producer id; empty: not known."""
     principal: str
     """As whom, such as ``User:ada``; empty: not known."""
+
+    @property
+    def client_id(self) -> str:
+        """The name that the program gives itself (``ClientOptions.client_id``); empty: none."""
+        return client_id_of(self.name)
+
+    def __str__(self) -> str:
+        """Return who it is and from where, such as ``billing-3 as User:ada at 10.0.0.7``."""
+        who = " as ".join(filter(None, (self.client_id, self.principal))) or self.name
+        return f"{who} at {self.address}" if self.address else who
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

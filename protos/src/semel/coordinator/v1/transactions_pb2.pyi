@@ -152,7 +152,7 @@ class InitProducerIdRequest(_message.Message):
     transactional_id: _builtins.str
     """Absent: a fresh producer id for idempotent sends without transactions. Empty is refused."""
     instance_id: _builtins.str
-    """Random, one for each producer object."""
+    """One for each producer object: random, behind a name of the client if it has one."""
     init_number: _builtins.int
     """Counts the calls of this instance, from 1. A repeat of a number gets the same answer."""
     transaction_timeout_ms: _builtins.int

@@ -66,9 +66,10 @@ class ConsumerGroupHeartbeatRequest(_message.Message):
     SERVER_ASSIGNOR_FIELD_NUMBER: _builtins.int
     INSTANCE_ID_FIELD_NUMBER: _builtins.int
     TAKES_OVER_FIELD_NUMBER: _builtins.int
+    POLL_AGE_MS_FIELD_NUMBER: _builtins.int
     group_id: _builtins.str
     member_id: _builtins.str
-    """Random, chosen by the member."""
+    """Chosen by the member: random, behind a name of the client if it has one."""
     member_epoch: _builtins.int
     """0: join. -1: leave. -2: leave for a while, as a static member. Else that of the last answer."""
     rebalance_timeout_ms: _builtins.int
@@ -84,6 +85,10 @@ class ConsumerGroupHeartbeatRequest(_message.Message):
     for a process that was started again after a crash. That member is fenced
     (FENCED_INSTANCE_ID). Without it, the member that joins is answered UNRELEASED_INSTANCE_ID until
     the other member has left, or its session is over. Only with an instance id and epoch 0.
+    """
+    poll_age_ms: _builtins.int
+    """How many milliseconds ago the member last asked for records. 0: it waits for records. Absent: it
+    does not say.
     """
     @_builtins.property
     def subscription(self) -> Global___Subscription: ...
@@ -105,12 +110,15 @@ class ConsumerGroupHeartbeatRequest(_message.Message):
         server_assignor: _builtins.str = ...,
         instance_id: _builtins.str = ...,
         takes_over: _builtins.bool = ...,
+        poll_age_ms: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["owned", b"owned", "subscription", b"subscription"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_poll_age_ms", b"_poll_age_ms", "owned", b"owned", "poll_age_ms", b"poll_age_ms", "subscription", b"subscription"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["group_id", b"group_id", "instance_id", b"instance_id", "member_epoch", b"member_epoch", "member_id", b"member_id", "owned", b"owned", "rebalance_timeout_ms", b"rebalance_timeout_ms", "server_assignor", b"server_assignor", "subscription", b"subscription", "takes_over", b"takes_over"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_poll_age_ms", b"_poll_age_ms", "group_id", b"group_id", "instance_id", b"instance_id", "member_epoch", b"member_epoch", "member_id", b"member_id", "owned", b"owned", "poll_age_ms", b"poll_age_ms", "rebalance_timeout_ms", b"rebalance_timeout_ms", "server_assignor", b"server_assignor", "subscription", b"subscription", "takes_over", b"takes_over"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__poll_age_ms: _TypeAlias = _typing.Literal["poll_age_ms"]  # noqa: Y015
+    _WhichOneofArgType__poll_age_ms: _TypeAlias = _typing.Literal["_poll_age_ms", b"_poll_age_ms"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__poll_age_ms) -> _WhichOneofReturnType__poll_age_ms | None: ...
 
 Global___ConsumerGroupHeartbeatRequest: _TypeAlias = ConsumerGroupHeartbeatRequest  # noqa: Y015
 
@@ -816,6 +824,7 @@ class MemberDescription(_message.Message):
     PRINCIPAL_FIELD_NUMBER: _builtins.int
     ADDRESS_FIELD_NUMBER: _builtins.int
     HEARTBEAT_AGE_MS_FIELD_NUMBER: _builtins.int
+    POLL_AGE_MS_FIELD_NUMBER: _builtins.int
     member_id: _builtins.str
     member_epoch: _builtins.int
     """-2: a static member that is away, and may come back to its target."""
@@ -827,6 +836,10 @@ class MemberDescription(_message.Message):
     """
     address: _builtins.str
     heartbeat_age_ms: _builtins.int
+    poll_age_ms: _builtins.int
+    """How many milliseconds ago the member last asked for records, or waited for them, as far as its
+    heartbeats tell. Absent: not known.
+    """
     @_builtins.property
     def subscribed_topics(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
@@ -845,14 +858,20 @@ class MemberDescription(_message.Message):
         principal: _builtins.str = ...,
         address: _builtins.str = ...,
         heartbeat_age_ms: _builtins.int | None = ...,
+        poll_age_ms: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_heartbeat_age_ms", b"_heartbeat_age_ms", "heartbeat_age_ms", b"heartbeat_age_ms"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_heartbeat_age_ms", b"_heartbeat_age_ms", "_poll_age_ms", b"_poll_age_ms", "heartbeat_age_ms", b"heartbeat_age_ms", "poll_age_ms", b"poll_age_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_heartbeat_age_ms", b"_heartbeat_age_ms", "address", b"address", "assignment", b"assignment", "heartbeat_age_ms", b"heartbeat_age_ms", "instance_id", b"instance_id", "member_epoch", b"member_epoch", "member_id", b"member_id", "principal", b"principal", "subscribed_topics", b"subscribed_topics", "target", b"target"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_heartbeat_age_ms", b"_heartbeat_age_ms", "_poll_age_ms", b"_poll_age_ms", "address", b"address", "assignment", b"assignment", "heartbeat_age_ms", b"heartbeat_age_ms", "instance_id", b"instance_id", "member_epoch", b"member_epoch", "member_id", b"member_id", "poll_age_ms", b"poll_age_ms", "principal", b"principal", "subscribed_topics", b"subscribed_topics", "target", b"target"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__heartbeat_age_ms: _TypeAlias = _typing.Literal["heartbeat_age_ms"]  # noqa: Y015
     _WhichOneofArgType__heartbeat_age_ms: _TypeAlias = _typing.Literal["_heartbeat_age_ms", b"_heartbeat_age_ms"]  # noqa: Y015
+    _WhichOneofReturnType__poll_age_ms: _TypeAlias = _typing.Literal["poll_age_ms"]  # noqa: Y015
+    _WhichOneofArgType__poll_age_ms: _TypeAlias = _typing.Literal["_poll_age_ms", b"_poll_age_ms"]  # noqa: Y015
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__heartbeat_age_ms) -> _WhichOneofReturnType__heartbeat_age_ms | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__poll_age_ms) -> _WhichOneofReturnType__poll_age_ms | None: ...
 
 Global___MemberDescription: _TypeAlias = MemberDescription  # noqa: Y015
 

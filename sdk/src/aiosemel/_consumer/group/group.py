@@ -37,8 +37,7 @@ class Group:
         self._cluster = context.cluster
         self._group_id = group_id
         self._positions = positions
-        member_id = f"{context.random.getrandbits(128):032x}"
-        self.member = GroupMember(context.cluster, group_id, member_id, options, arrived)
+        self.member = GroupMember(context.cluster, group_id, context.new_name(), options, arrived)
         """What sends heartbeats."""
         self._auto_commit = AutoCommit(
             context.spawn,

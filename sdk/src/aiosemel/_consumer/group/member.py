@@ -57,6 +57,8 @@ class GroupMember:
         self._at_once = False
         self._answers = 0
         self._polled_at: float | None = None
+        """When the user left ``poll``; None: the user is in it, or never was."""
+        self._has_polled = False
         self._pauses: Iterator[float] | None = None
         self._failures = Failures()
         self._unhealed = Unhealed()
@@ -93,7 +95,7 @@ class GroupMember:
 
     def polling(self) -> None:
         """Note that the user is in ``poll``, and so not overdue."""
-        self._polled_at = None
+        self._polled_at, self._has_polled = None, True
 
     def polled(self) -> None:
         """Note that the user has left ``poll``: from now on it may become overdue."""
@@ -145,6 +147,8 @@ class GroupMember:
             instance_id=self.membership.instance_id,
             takes_over=heartbeat.takes_over,
         )
+        if self._has_polled:
+            request.poll_age_ms = self._poll_age_ms()
         if heartbeat.full:
             request.rebalance_timeout_ms = self._options.max_poll_interval_ms
             request.server_assignor = self._options.server_assignor
@@ -174,8 +178,13 @@ class GroupMember:
     def _overdue_in_ms(self) -> float | None:
         if self._polled_at is None or not self.membership.heartbeats:
             return None
-        elapsed_s = asyncio.get_running_loop().time() - self._polled_at
-        return self._options.max_poll_interval_ms - elapsed_s * 1000
+        return self._options.max_poll_interval_ms - self._poll_age_ms()
+
+    def _poll_age_ms(self) -> int:
+        """Return how long ago the user left ``poll``; 0 within it."""
+        if self._polled_at is None:
+            return 0
+        return round((asyncio.get_running_loop().time() - self._polled_at) * 1000)
 
     async def _exchange(self, heartbeat: Heartbeat) -> None:
         """Send one heartbeat; pauses when it had no answer."""

@@ -26,7 +26,7 @@ class Idempotence:
         """Ask for the producer id when the first batch is to be sent."""
         self._cluster = context.cluster
         self._options = options
-        self._instance_id = f"{context.random.getrandbits(128):032x}"
+        self._instance_id = context.new_name()
         self._init_number = 0
         self._error: SemelError | None = None
         self.producer_token = b""

@@ -76,7 +76,8 @@ class Registration:
         _, pending = await asyncio.wait(self._tasks, timeout=deadline.remaining_ms() / 1000)
         if pending:
             raise RequestTimedOutError(
-                f"the coordinator has not answered who takes part in {self._transactional_id}"
+                "the coordinator has not answered the registration of the participants of"
+                f" {self._transactional_id}"
                 f"{self._context.cluster.trouble.suffix}"
             )
 

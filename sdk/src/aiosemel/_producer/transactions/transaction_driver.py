@@ -63,7 +63,7 @@ class Transactions:
         self._cluster = context.cluster
         self._options = options
         self._transactional_id = transactional_id
-        self._instance_id = f"{context.random.getrandbits(128):032x}"
+        self._instance_id = context.new_name()
         self.home = context.cluster.home
         self.manager = TransactionManager(transactional_id)
         self.pipeline = Pipeline(context, options, self)

@@ -38,6 +38,8 @@ class LastHeartbeat:
     """Empty: not known."""
     came_ms: float
     """In event-loop time."""
+    poll_age_ms: int | None = None
+    """How long before it the member last asked for records. None: the member does not say."""
 
 
 @dataclass(slots=True)

@@ -81,6 +81,7 @@ class HeartbeatReceiver:
     ) -> wire.ConsumerGroupHeartbeatResponse:
         """Move a member one step, and tell it when to speak again."""
         heartbeat = checked_heartbeat(request, arrived_ms=self._clock.now_ms())
+        poll_age_ms = _poll_age_ms(request)
         key = MemberKey(heartbeat.group_id, heartbeat.member_id)
         self._sessions.heard(key, loop_ms())
         heartbeat = structs.replace(
@@ -95,7 +96,10 @@ class HeartbeatReceiver:
         self._sessions.spoke(
             key,
             LastHeartbeat(
-                principal=str(origin.principal), address=origin.address, came_ms=loop_ms()
+                principal=str(origin.principal),
+                address=origin.address,
+                came_ms=loop_ms(),
+                poll_age_ms=poll_age_ms,
             ),
         )
         _log_event(heartbeat, answer)
@@ -166,6 +170,12 @@ def checked_heartbeat(
         _check_joining(heartbeat)
     _check_static_member(heartbeat)
     return heartbeat
+
+
+def _poll_age_ms(request: wire.ConsumerGroupHeartbeatRequest) -> int | None:
+    if not request.HasField("poll_age_ms"):
+        return None
+    return require_int("poll_age_ms", request.poll_age_ms, maximum=INT32_MAX)
 
 
 def _check_joining(joining: Heartbeat) -> None:

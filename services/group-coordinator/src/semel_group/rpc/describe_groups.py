@@ -55,13 +55,15 @@ class GroupDescriber:
         return response
 
     def _add_heartbeats(self, entry: wire.GroupDescription) -> None:
-        """Say of each member when it has spoken last, as whom and from where."""
+        """Say of each member when it has spoken and polled last, as whom and from where."""
         now_ms = loop_ms()
         for member in entry.members:
             last = self._sessions.last_heartbeat(MemberKey(entry.group_id, member.member_id))
             if last is not None:
                 member.principal, member.address = last.principal, last.address
                 member.heartbeat_age_ms = max(0, round(now_ms - last.came_ms))
+                if last.poll_age_ms is not None:
+                    member.poll_age_ms = member.heartbeat_age_ms + last.poll_age_ms
 
 
 def group_description(

@@ -21,6 +21,8 @@ NAME_LENGTH_MAX = 255
 TOPIC_NAME_LENGTH_MAX = 249
 ID_LENGTH_MAX = 64
 """Characters of an id that the cluster makes."""
+INSTANCE_ID_LENGTH_MAX = 128
+"""Characters of the id of a producer object: a name of its client, and chance."""
 TRACEPARENT_LENGTH_MAX = 64
 """W3C's version 00 has 55 characters."""
 OPERATOR_LENGTH_MAX = 1_000
@@ -89,7 +91,7 @@ CONTENT = Bound(_MANY)
 
 _TRANSACTIONS = {
     "InitProducerIdRequest.transactional_id": _NAME,
-    "InitProducerIdRequest.instance_id": _ID,
+    "InitProducerIdRequest.instance_id": _text(INSTANCE_ID_LENGTH_MAX, _MANY),
     "AddPartitionsToTxnRequest.transactional_id": _NAME,
     "AddPartitionsToTxnRequest.topics": Bound(PARTICIPANTS_MAX),
     "AddOffsetsToTxnRequest.transactional_id": _NAME,

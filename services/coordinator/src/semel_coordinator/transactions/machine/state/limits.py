@@ -58,7 +58,7 @@ class TransactionLimits:
     """Characters of a transactional id."""
     joint_name_length_max: int = request_bounds.NAME_LENGTH_MAX
     """Characters of the owner, the run, the writer or the end id of a joint transaction."""
-    instance_id_length_max: int = request_bounds.ID_LENGTH_MAX
+    instance_id_length_max: int = request_bounds.INSTANCE_ID_LENGTH_MAX
     """Characters of a producer's instance id."""
     topic_id_length_max: int = request_bounds.ID_LENGTH_MAX
     """Characters of a topic id."""
