@@ -43,7 +43,10 @@ async def action_of(stage: Stage, transactional_id: str, do: str) -> str:
 async def test_a_dry_run_changes_nothing_and_an_abort_needs_a_reason(stage: Stage) -> None:
     await stage.open_transaction("app", "orders")
     address = await action_of(stage, "app", "abort")
-    assert "Dry run: it can be done, and reaches 1 partition" in (await stage.page(address)).text
+    assert (
+        "Dry run: the action is possible, and reaches 1 partition"
+        in (await stage.page(address)).text
+    )
     refused = await stage.browser.post(address, data={"reason": " "})
     assert refused.status_code == 400
     assert "Give a reason." in refused.text

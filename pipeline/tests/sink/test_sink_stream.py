@@ -107,7 +107,7 @@ def test_a_checkpoint_from_before_is_refused(streams: Streams, tmp_path: Path) -
     for number in (1, 2):
         streams.add(number)
     streams.run()
-    with pytest.raises(PySparkException, match="the checkpoint is older than what was written"):
+    with pytest.raises(PySparkException, match="the checkpoint is older than the written versions"):
         streams.run(copy)
     assert streams.written() == [b"0", b"1", b"2"]
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = examples(
     "semel doctor",
-    "semel doctor --stuck-after 20 --format json || page somebody",
+    "semel doctor --stuck-after 20 --format json || page on-call",
 )
 
 EXIT_FOUND = 3

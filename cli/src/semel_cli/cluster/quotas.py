@@ -132,6 +132,6 @@ def _show(output_format: Format, quotas: "list[ClientQuota]") -> None:
                 for quota in quotas
                 for name, value in quota.limits.items()
             ],
-            empty="Nobody is limited.",
+            empty="No user is limited.",
         ),
     )

@@ -31,16 +31,17 @@ EXAMPLES = examples(
 
 LOSSES = {
     "broker": (
-        "Lost: what was appended since the copy was made, and what was open then (it aborts)."
-        " Partitions go on above all offsets that were ever given; readers pass over the gap."
+        "Lost: the records that were appended after the copy was made, and the transactions that"
+        " were open then (they abort). Partitions go on above all offsets that were ever given;"
+        " readers pass over the gap."
     ),
     "group-coordinator": (
-        "Lost: what groups have committed since the copy was made. Their consumers read again what"
-        " they have read since: reset the groups first where that must not be."
+        "Lost: the offsets that groups committed after the copy was made. Their consumers read the"
+        " same records again: reset the groups first if that must not happen."
     ),
     "coordinator": (
-        "Lost: what was decided since the copy was made, where a participant has not heard of it"
-        " yet (it aborts), and how transactions ended. All producers are fenced. Joint transactions"
+        "Lost: each commit after the copy was made that some participant has not heard of (it"
+        " aborts there), and how transactions ended. All producers are fenced. Joint transactions"
         " need a reset."
     ),
 }

@@ -98,8 +98,8 @@ async def _rehearse(
     found = _prepared_in(described, producer_epoch)
     if found is None:
         raise CommandError(
-            f"transaction {producer_epoch} of {transactional_id} is not prepared; those that are:"
-            " semel transactions list --state prepared"
+            f"transaction {producer_epoch} of {transactional_id} is not prepared; for a list of"
+            " prepared transactions: semel transactions list --state prepared"
         )
     return found
 

@@ -159,7 +159,7 @@ def fence(
 ) -> None:
     """Take a transactional id from its producer, and abort its open transaction.
 
-    The next producer that is made with the id has it.
+    The next producer with the id takes it over.
     """
     _check_reason(reason, dry_run=dry_run)
 

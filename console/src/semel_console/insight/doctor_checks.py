@@ -207,7 +207,7 @@ def prepared_for_long(
                     "let its owner complete it. If its application keeps a database with Semel"
                     " (with_database) and no process of it comes back, `semel transactions resolve"
                     " --database URL` reads the decision there; it passes over transactions of"
-                    " other applications. An operator who knows what another system has decided may"
+                    " other applications. If another system decides, learn its decision and"
                     f" use `semel transactions complete {entry.transactional_id}"
                     f" {entry.producer_epoch}` with --commit or --abort"
                 ),

@@ -79,10 +79,10 @@ BUTTONS = {
     Action.ABORT_PREPARED: "Abort",
 }
 _EFFECTS = {
-    Action.ABORT: "The transaction is aborted in its producer's place. The producer is told so, and"
-    " goes on with the next one.",
+    Action.ABORT: "The coordinator aborts the transaction in place of its producer. The producer"
+    " learns of it, and continues with its next transaction.",
     Action.FENCE: "The producer loses its transactional id, and its open transaction is aborted."
-    " The next producer that is made with the id has it.",
+    " The next producer with the id takes it over.",
     Action.COMMIT_PREPARED: "The transaction commits without its owner. Its outside system must"
     " have committed.",
     Action.ABORT_PREPARED: "The transaction aborts without its owner. Its outside system must not"
@@ -102,7 +102,7 @@ def action_page(
         count = counted(participants, "partition or group")
         if participants != 1:
             count = f"{participants} partitions and groups"
-        notices.append(Notice(text=f"Dry run: it can be done, and reaches {count}."))
+        notices.append(Notice(text=f"Dry run: the action is possible, and reaches {count}."))
     if refused:
         notices.append(Notice(text=refused, tone=Tone.BAD))
     page = Page(

@@ -87,9 +87,9 @@ def audit_page(found: AuditLog | Missing, wanted: WantedAudit) -> Page:
 
 
 _NOTE = (
-    "The services write down each request of an operator that is to change transactions, topics,"
-    " groups, records, rules, quotas or leaders, before they carry it out, and each look at records"
-    " in a console (Fetch). Dry runs are left out."
+    "If an operator's request changes transactions, topics, groups, records, rules, quotas or"
+    " leaders, the service writes the request down before it carries it out. Services also write"
+    " down each look at records in a console (Fetch). Dry runs are left out."
 )
 
 
@@ -149,8 +149,8 @@ def _form(wanted: WantedAudit) -> Form:
                 value=wanted.action,
                 choices=[(each, each) for each in (ANY, *ACTIONS)],
             ),
-            Field(name="principal", label="By whom, such as User:ada", value=wanted.principal),
-            Field(name="address", label="From where, such as 10.0.0.7", value=wanted.address),
+            Field(name="principal", label="Principal, such as User:ada", value=wanted.principal),
+            Field(name="address", label="Address, such as 10.0.0.7", value=wanted.address),
             Field(
                 name="period",
                 label="In the last",

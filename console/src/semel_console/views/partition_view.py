@@ -113,9 +113,9 @@ def _facts(asked: AskedPartition) -> Block:
             ("Last stable offset", cell(marks.stable_end)),
             ("High watermark", cell(marks.end)),
             ("Records", link("show the newest", places.messages(at))),
-            ("As they come", link("follow", places.tail(at.topic, at.partition))),
+            ("New records", link("follow", places.tail(at.topic, at.partition))),
             (
-                "With open and aborted ones",
+                "Open and aborted records too",
                 link("show all of the newest", places.messages(at, isolation="read_uncommitted")),
             ),
         )

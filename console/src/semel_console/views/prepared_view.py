@@ -87,14 +87,14 @@ def _transaction(
                     code(places.command(*remedy, "--commit")),
                 ),
                 (
-                    "If it has not",
+                    "If its outside system has not committed",
                     code(places.command(*remedy, "--abort")),
                 ),
             )
         ),
         Grid(
-            headings=("What waits behind it",),
+            headings=("Partitions and groups that wait",),
             rows=[Row(cells=(at,)) for at in participants(each.participants)],
-            empty="The coordinator knows of no partition or group.",
+            empty="The coordinator knows no partition or group of it.",
         ),
     )

@@ -18,7 +18,7 @@ def search_page(
     """Return what was found, each as a link."""
     if not text:
         sections: Sequence[Section] = (
-            Section(title="", blocks=(Notice(text="Give a part of a name in the field above."),)),
+            Section(title="", blocks=(Notice(text="Type a part of a name into the field above."),)),
         )
     else:
         sections = (
@@ -50,7 +50,7 @@ def _cut(names: Sequence[Cell] | Missing) -> str:
     """Return the sentence about finds that the page leaves out; empty: it has all."""
     if isinstance(names, Missing) or len(names) <= FOUND_MAX:
         return ""
-    return f"More than {FOUND_MAX} have this text in their names: these are the first."
+    return f"More than {FOUND_MAX} names have this text: these are the first."
 
 
 def _found(names: Sequence[Cell] | Missing) -> Block:
@@ -59,5 +59,5 @@ def _found(names: Sequence[Cell] | Missing) -> Block:
     return Grid(
         headings=("Name",),
         rows=[Row(cells=(name,)) for name in names[:FOUND_MAX]],
-        empty="None has this text in its name.",
+        empty="No name has this text.",
     )

@@ -112,7 +112,7 @@ def topic_page(
         trail=(link("Topics", "/topics"),),
         sections=(
             Section(title="", blocks=(facts,)),
-            Section(title="Partitions: who holds the last stable offset?", blocks=blocks),
+            Section(title="Partitions and their last stable offsets", blocks=blocks),
         ),
         more=more,
     )

@@ -134,7 +134,7 @@ def outcome_notice(known: TransactionOutcomeDescription) -> Notice:
             ends = "" if left_ms is None else f" It times out in {duration_text(left_ms)}."
             return Notice(text=f"It is open: it may still commit or abort.{ends}", tone=Tone.WARN)
         case KnownOutcome.TOO_OLD_TO_KNOW:
-            text = "It is too old to know: the last 256 transactions of an id are kept."
+            text = "The outcome is too old to know: the coordinator keeps the last 256 of an id."
             return Notice(text=text)
 
 

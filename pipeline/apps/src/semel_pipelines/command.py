@@ -70,9 +70,9 @@ def parser(module: str, description: str) -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="of the connector, for what is read and written, as ssl.ca.location; may be repeated",
+        help="option of source and sink, such as ssl.ca.location; may be repeated",
     )
-    made.add_argument("--checkpoint", required=True, help="where Spark keeps what it has done")
+    made.add_argument("--checkpoint", required=True, help="the folder of Spark's checkpoint")
     made.add_argument(
         "--available-now", action="store_true", help="end when all that is there now is done"
     )

@@ -127,7 +127,7 @@ def _summary(
             return Notice(
                 text=f"A reader of committed records stands at the last stable offset. {where}",
                 tone=Tone.WARN,
-                links=(link("Who holds it?", places.partition(wanted.at)),),
+                links=(link("Find its holder", places.partition(wanted.at)),),
             )
         return Notice(text=f"There is no record at offset {wanted.start} or later. {where}")
     read = f"{counted(scanned.scanned, 'record')} read up to offset {scanned.next_offset}"

@@ -20,7 +20,7 @@ def main() -> None:
     parser.add_argument(
         "--rejected",
         default="pizza-income-rejected",
-        help="topic for what is no order line (%(default)s)",
+        help="topic for records that are no order lines (%(default)s)",
     )
     parser.add_argument(
         "--lateness", default=LATENESS, help="how late an order may come (%(default)s)"

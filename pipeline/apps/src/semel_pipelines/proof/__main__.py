@@ -34,7 +34,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m semel_pipelines.proof", description=(__doc__ or "").partition("\n\n")[2]
     )
-    parser.add_argument("--seed", type=int, help="who is killed when (default: a random one)")
+    parser.add_argument(
+        "--seed", type=int, help="seed of the plan of kills (default: a random one)"
+    )
     parser.add_argument("--data", type=Path, help="keep data and logs in this new folder")
     parser.add_argument("--picture", type=Path, default=Path("build/pizza-income.png"))
     arguments = parser.parse_args()

@@ -89,7 +89,7 @@ class Run:
                 driver = Driver(pipeline, spark, self._semel.bootstrap, self._folder)
                 self._drivers[driver.name] = await stack.enter_async_context(driver)
             kills = await self._kill_while_orders_come_in(Feed(client, ORDERS, self._year))
-            self._say("All orders are in; the pipelines finish what is there")
+            self._say("All orders are in; the pipelines finish the records that are there")
             async with asyncio.TaskGroup() as group:
                 for driver in self._drivers.values():
                     group.create_task(driver.finish(), name=f"finish {driver.name}")

@@ -47,7 +47,7 @@ async def _ends(client: SemelClient, topic: str) -> Mapping[Partition, int]:
     except TimeoutError:
         raise OpenTransactionError(
             f"{topic} has had an open transaction for {_SETTLE_TIMEOUT_S:g} s, and readers wait for"
-            f" its end: {', '.join(await _open(client, topic)) or 'nobody knows of it any more'}"
+            f" its end: {', '.join(await _open(client, topic)) or 'it has ended since'}"
         ) from None
 
 
@@ -55,7 +55,7 @@ async def _open(client: SemelClient, topic: str) -> Sequence[str]:
     found = await client.admin().operators.list_open_transactions()
     return [
         f"producer id {transaction.producer_id}, epoch {transaction.producer_epoch}"
-        f" of {transaction.known.transactional_id if transaction.known else 'somebody unknown'}"
+        f" of {transaction.known.transactional_id if transaction.known else 'an unknown id'}"
         f" in {transaction.partition} from offset {transaction.first_offset} on"
         for transaction in found.transactions
         if transaction.partition is not None and transaction.partition.topic == topic

@@ -1,4 +1,4 @@
-"""What the driver does: one decision for all tasks of a write."""
+"""The driver's decision: one commit or one abort for all tasks of a write, done once."""
 
 import logging
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ _log = logging.getLogger(__name__)
 
 
 def commit(options: SinkOptions, receipts: Sequence[JointReceipt]) -> None:
-    """Commit what these tasks wrote, all at once; what others wrote aborts.
+    """Commit the records of these tasks, all at once, and abort those of all others.
 
     When it returns, readers see all of it, or do so some seconds later, if the process of a task
     was killed in the moment of a send. Done again, it does nothing. Raises TransactionError for a
@@ -34,8 +34,8 @@ def abort(
 ) -> None:
     """Abort an uncommitted transaction.
 
-    Which it is the tasks say. If none does, it is ``expected``, provided that this write has it
-    open. If that is not known either, the next run aborts it, or its time-out.
+    The receipts of the tasks name the transaction. Without a receipt, it is ``expected``, if this
+    write has that transaction open. Without either, the next run aborts it, or its time-out.
     """
     handle = receipts[0].handle if receipts else expected
     if handle is None:
@@ -69,8 +69,8 @@ async def _check_repeat(client: SemelClient, receipt: JointReceipt, *, in_run: b
     if committed != handle.txn_version:
         raise TransactionError(
             f"{what} is not written, because version {committed} is committed: the checkpoint is"
-            " older than what was written (restored, or copied), or another run of it is ahead. Go"
-            f" on with the newest checkpoint; or begin anew, with another {TRANSACTIONAL_ID}"
+            " older than the written versions (restored, or copied), or another run of it is ahead."
+            f" Go on with the newest checkpoint; or start over with another {TRANSACTIONAL_ID}"
         )
     if in_run:
         raise TransactionError(

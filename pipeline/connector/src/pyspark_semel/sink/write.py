@@ -79,8 +79,8 @@ async def _join(writer: JointWriter) -> None:
         raise TransactionError(
             f"{TRANSACTIONAL_ID} {writer.handle.transactional_id!r} belongs to another query, or"
             f" to the same one with another checkpoint ({error}): give another id. {RESET}=true"
-            " takes it over, and forgets what is committed under it: what is written again then"
-            " is there twice"
+            " takes it over, and forgets its committed versions: a version that is written again is"
+            " then in the topic twice"
         ) from error
     except ProducerFencedError as error:
         raise TransactionError(
