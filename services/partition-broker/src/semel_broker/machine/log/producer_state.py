@@ -2,8 +2,7 @@
 
 Theory of operation. Fence, highest epoch and next sequence say what is welcome, as to every
 participant: see ``semel_runtime.participant.producer_state``. The last five batches are kept, so
-that a
-repeat is answered with the offset that the original got.
+that a repeat is answered with the offset of the original.
 
 Kafka's counterparts are ProducerStateEntry and ProducerAppendInfo. As there, checks never change
 anything: ``after_…`` give the next state, to be put in place by replay.
