@@ -123,7 +123,7 @@ async def test_05_what_did_it_write(stand: Stand) -> None:
     async with stand.person() as person:
         await person.search("writer")
         await person.click("0")
-        await person.sees("What it wrote to")
+        await person.sees("Partitions and groups")
         assert "writes-2" in await person.text()
         await person.click("writes-2")
         await person.click("show the newest")
