@@ -22,14 +22,14 @@ async def test_a_deletion_that_does_not_end_gives_no_figure(
         await deletion.deletion(megabytes=1)
 
 
-def test_who_waits_for_a_record_is_told_when_it_arrived() -> None:
+def test_a_reader_waiting_for_a_record_is_told_when_it_arrived() -> None:
     records = iter([False, True, True])
     with arrivals(lambda: next(records, False)) as next_arrival:
         first = next_arrival()
         assert first <= next_arrival()
 
 
-def test_who_waits_for_a_record_is_told_why_none_comes() -> None:
+def test_a_reader_waiting_for_a_record_is_told_why_none_comes() -> None:
     records: list[bool] = []
     with pytest.raises(IndexError, match="pop from empty"), arrivals(records.pop) as next_arrival:
         next_arrival()

@@ -28,7 +28,7 @@ def paths(part: typer.Typer, before: Path = ()) -> Iterator[Path]:
 COMMANDS = sorted(paths(app))
 
 
-def test_the_commands_are_those_that_are_promised() -> None:
+def test_the_commands_are_the_promised_ones() -> None:
     assert [" ".join(path) for path in COMMANDS] == [
         "acls add",
         "acls list",

@@ -239,7 +239,7 @@ def why(semel: CommandLine, group: str, place: str) -> list[dict[str, object]]:
     return found
 
 
-def test_why_names_what_is_not_there(semel: CommandLine, topic: str) -> None:
+def test_why_names_the_missing_thing(semel: CommandLine, topic: str) -> None:
     assert why(semel, "g", "nothing-here")[0]["cause"] == "NO_TOPIC"
     assert why(semel, "g", f"{topic}:9")[0]["cause"] == "NO_PARTITION"
     found = why(semel, "nobody", topic)

@@ -58,7 +58,7 @@ def test_an_object_becomes_the_record_that_it_describes(line: str, record: Input
         ('{"partition": true}', "partition is True, not a number"),
     ],
 )
-def test_what_is_no_record_is_refused_with_the_reason(line: str, said: str) -> None:
+def test_a_line_without_a_record_is_refused_with_the_reason(line: str, said: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_json(line.encode())
     assert said in str(caught.value)

@@ -241,7 +241,7 @@ async def test_help_that_cannot_be_written_is_said_in_a_sentence(
     assert line.endswith(sentence)
 
 
-async def test_a_cluster_that_others_cannot_find_runs_all_the_same(
+async def test_a_cluster_that_others_cannot_find_still_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
@@ -252,7 +252,7 @@ async def test_a_cluster_that_others_cannot_find_runs_all_the_same(
         assert await up.ends() == 0
 
 
-async def test_a_cluster_stops_in_order_when_nobody_reads_what_it_says(tmp_path: Path) -> None:
+async def test_a_cluster_stops_in_order_without_a_reader_of_its_output(tmp_path: Path) -> None:
     # As with `semel up 2>&1 | tee log`, which Ctrl-C ends together, and a terminal that is closed.
     reader, writer = os.pipe()
     up = await asyncio.create_subprocess_exec(
@@ -278,7 +278,7 @@ async def test_a_cluster_stops_in_order_when_nobody_reads_what_it_says(tmp_path:
 @pytest.mark.parametrize(
     ("arguments", "status"), [("topics list --bootstrap nobody", 2), ("produce untold", 0)]
 )
-async def test_an_exit_status_holds_though_nobody_can_be_told_why(
+async def test_an_exit_status_holds_without_a_reader_of_the_reason(
     bootstrap: str, arguments: str, status: int
 ) -> None:
     async with SemelClient(bootstrap) as client:

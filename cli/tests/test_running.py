@@ -80,7 +80,7 @@ def test_a_cluster_that_was_killed_is_not_taken_for_running() -> None:
         found(None)
 
 
-def test_a_cluster_is_forgotten_by_nobody_but_itself() -> None:
+def test_only_the_cluster_itself_forgets_a_cluster() -> None:
     write_running(running(os.getpid()))
     forget_running(running(UNUSED_PID))
     assert read_running() == [running(os.getpid())]

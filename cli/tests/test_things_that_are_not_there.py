@@ -48,7 +48,7 @@ def test_a_record_that_fits_nowhere_is_named_by_its_line(
         (("groups", "delete", "nobody"), "there is no group 'nobody'"),
     ],
 )
-def test_nobody_is_asked_whether_to_delete_what_is_not_there(
+def test_no_question_is_asked_about_deleting_a_missing_thing(
     semel: CommandLine, arguments: tuple[str, ...], sentence: str
 ) -> None:
     assert semel(*arguments, status=1).err == f"semel: {sentence}\n"

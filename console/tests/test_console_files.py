@@ -11,7 +11,7 @@ from semel_console.web.rendering import STATIC, asset
 TEMPLATES = sorted((STATIC.parent / "templates").glob("*.html"))
 
 
-def test_vendored_files_are_those_that_were_published() -> None:
+def test_vendored_files_are_the_published_ones() -> None:
     folder = STATIC / "vendor"
     lines = (folder / "SHA256SUMS").read_text("utf-8").splitlines()
     expected = {name: digest for digest, name in (line.split() for line in lines)}

@@ -75,7 +75,7 @@ def listing(
 
 
 @pytest.mark.parametrize("outcome", [KnownOutcome.COMMITTED, KnownOutcome.ABORTED, None])
-def test_what_is_open_though_it_is_decided_is_stuck(outcome: KnownOutcome | None) -> None:
+def test_a_decided_transaction_that_is_still_open_is_stuck(outcome: KnownOutcome | None) -> None:
     (finding,) = doctor_checks.stuck([open_at(age_ms=60_000, outcome=outcome)], LIMITS)
     assert "orders" in finding.what
     assert "1/4" in finding.what

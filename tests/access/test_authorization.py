@@ -279,7 +279,7 @@ async def asked_owner(
 
 
 @in_virtual_time
-async def test_who_was_refused_at_a_send_aborts_and_goes_on() -> None:
+async def test_a_producer_refused_at_a_send_aborts_and_goes_on() -> None:
     async with Cluster().started() as cluster, cluster.client(ADMIN) as admin:
         for name in ("orders", "secret"):
             await admin.admin().create_topic(name)
@@ -331,7 +331,7 @@ async def test_a_topic_that_is_deleted_does_not_keep_a_transaction_from_its_comm
 
 
 @in_virtual_time
-async def test_who_has_the_permissions_of_the_guide_transforms_exactly_once() -> None:
+async def test_a_user_with_the_permissions_of_the_guide_transforms_exactly_once() -> None:
     async with Cluster().started() as cluster, cluster.client(ADMIN) as admin:
         for name in ("orders", "out"):
             await admin.admin().create_topic(name)

@@ -59,7 +59,7 @@ async def test_what_is_sent_is_answered_and_ends(echo: Echo) -> None:
     writer.close()
 
 
-async def test_who_is_not_connected_further_yet_is_let_go_at_the_end() -> None:
+async def test_a_visitor_not_connected_further_yet_is_let_go_at_the_end() -> None:
     with socket.create_server((HOST, 0), backlog=0) as full, ExitStack() as queue:
         for _ in range(2):
             other = queue.enter_context(socket.socket())

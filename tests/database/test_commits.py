@@ -317,7 +317,7 @@ async def test_a_block_that_breaks_a_deferred_constraint_raises_it(ledger: Ledge
 # -- the program ends before the database answers ------------------------------------------------
 
 
-async def test_a_commit_that_nobody_can_look_up_is_no_abort(
+async def test_a_commit_that_cannot_be_looked_up_is_no_abort(
     ledger: Ledger, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The connection breaks in the commit, the database stays away, and the program ends."""

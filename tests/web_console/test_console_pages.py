@@ -75,7 +75,7 @@ async def test_an_unknown_transactional_id_is_said_to_be_unknown(stage: Stage) -
     assert "nobody" in page.text
 
 
-async def test_a_prepared_transaction_shows_who_waits_behind_it(stage: Stage) -> None:
+async def test_a_prepared_transaction_shows_the_readers_behind_it(stage: Stage) -> None:
     assert "No transaction is prepared." in (await stage.page("/prepared")).text
     producer = await stage.open_transaction("two-phase", "orders")
     await producer.prepare()

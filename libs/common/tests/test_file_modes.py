@@ -38,7 +38,7 @@ def test_what_is_made_is_its_owners_alone(tmp_path: Path, umask: int) -> None:
     assert (mode(folder), mode(folder / "file")) == (0o700, 0o600)
 
 
-def test_what_is_there_keeps_its_mode_and_content(tmp_path: Path) -> None:
+def test_an_existing_file_keeps_its_mode_and_content(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("kept")
     (tmp_path / "file").chmod(0o640)
     make_private_folder(tmp_path)

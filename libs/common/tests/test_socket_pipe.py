@@ -189,7 +189,7 @@ async def test_a_silent_side_is_asked_for_a_sign_of_life_and_stays_if_it_gives_o
         await user.until_lost()
 
 
-async def test_who_is_asked_for_a_sign_of_life_gives_one() -> None:
+async def test_a_peer_asked_for_a_sign_of_life_gives_one() -> None:
     user = Heard()
 
     def accept() -> SocketPipe:
@@ -246,7 +246,7 @@ async def test_side_without_a_sign_of_life_is_no_peer_and_its_user_learns_nothin
     assert (user.error, user.messages) == (None, [])
 
 
-async def test_who_is_not_there_cannot_be_connected_to() -> None:
+async def test_a_missing_peer_cannot_be_connected_to() -> None:
     async with await asyncio.start_server(lambda _, __: None, HOST, 0) as server:
         port = server.sockets[0].getsockname()[1]
     with pytest.raises(ConnectionRefusedError):

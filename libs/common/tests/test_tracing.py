@@ -37,7 +37,7 @@ def test_what_is_written_is_read_again(trace_id: int, span_id: int, flags: int) 
         "x" * 10_000,
     ],
 )
-def test_what_is_no_context_is_ignored(text: str) -> None:
+def test_a_malformed_context_is_ignored(text: str) -> None:
     assert trace_context.read(text) is None
     assert trace_context.sampled(text) is None
 

@@ -81,7 +81,7 @@ def test_instances_may_not_be_taken_away() -> None:
         plan_layout(plan_layout(None, TWO_BROKERS), Wanted(brokers=1))
 
 
-def test_those_that_are_added_do_not_change_what_a_cluster_was_made_with(tmp_path: Path) -> None:
+def test_added_instances_do_not_change_the_first_layout_of_a_cluster(tmp_path: Path) -> None:
     made = plan_layout(None, Wanted(coordinators=2, port=0))
     more = plan_layout(made, Wanted(coordinators=3, group_coordinators=2))
     write_layout(tmp_path, more)
@@ -91,7 +91,7 @@ def test_those_that_are_added_do_not_change_what_a_cluster_was_made_with(tmp_pat
     assert settings == {"instance_id": 2, "coordinators": 2, "group_coordinators": 1}
 
 
-def test_a_folder_of_before_instances_could_be_added_was_made_with_what_it_has(
+def test_a_folder_from_before_added_instances_keeps_its_layout(
     tmp_path: Path,
 ) -> None:
     ports = {"coordinator-0": 9092, "broker-0": 9093, "broker-1": 9094, "group-coordinator-0": 9095}

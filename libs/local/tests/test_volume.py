@@ -16,7 +16,7 @@ def room(free_bytes: int) -> Room:
     return Room(folder=Path("/data"), free_bytes=free_bytes, reserve_bytes=64 * MIB)
 
 
-def test_a_volume_without_room_is_refused_with_what_is_wanted_and_the_setting() -> None:
+def test_a_volume_without_room_is_refused_with_the_need_and_the_setting() -> None:
     room(80 * MIB).check_new_cluster()
     with pytest.raises(FolderError) as refusal:
         room(80 * MIB - 1).check_new_cluster()

@@ -76,7 +76,7 @@ async def test_what_background_work_failed_of_is_logged() -> None:
     ("error", "traced"),
     [(ValueError("x"), True), (InconsistentClusterIdError("give it a journal of its own"), False)],
 )
-async def test_what_an_operator_is_to_mend_is_logged_without_a_traceback(
+async def test_a_fault_for_an_operator_is_logged_without_a_traceback(
     error: Exception, traced: bool
 ) -> None:
     (line,) = await errors_of(Failing(error, journal_failed=False))

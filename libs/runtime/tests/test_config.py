@@ -25,7 +25,7 @@ def test_an_ipv6_address_is_written_with_brackets() -> None:
     "text",
     ["", "localhost:9092", "a://localhost", "a://:1", "a://h:70000", "a://h:x", "a://h:1,a://h:2"],
 )
-def test_what_is_no_listener_is_refused(text: str) -> None:
+def test_a_malformed_listener_is_refused(text: str) -> None:
     with pytest.raises(ValidationError, match=r"listener|form"):
         ServiceSettings(data_dir=Path(), listeners=text)
 

@@ -152,7 +152,7 @@ def test_a_listener_may_have_what_the_others_have_not() -> None:
         ("SASL_PLAINTEXT", "none", True),
     ],
 )
-def test_settings_know_whether_a_listener_tells_who_calls(
+def test_settings_know_whether_a_listener_names_its_callers(
     protocol: str, client_auth: str, authenticates: bool
 ) -> None:
     found = settings(

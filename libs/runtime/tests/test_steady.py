@@ -26,13 +26,13 @@ def test_what_is_under_way_is_given_time_to_come_however_short_the_ticks_are() -
     assert answers == [False, False, False, True, False, False, False, True, True]
 
 
-def test_a_jump_while_it_settles_begins_it_anew() -> None:
+def test_a_jump_while_it_settles_begins_it_again() -> None:
     ticks = SteadyTicks(interval_ms=10, settling_ms=20)
     answers = [ticks.is_steady(now_ms, 0) for now_ms in (1_000, 1_010, 9_000, 9_010, 9_020)]
     assert answers == [False, False, False, False, True]
 
 
-def test_a_clock_that_was_set_and_set_right_between_two_ticks_begins_it_anew_too() -> None:
+def test_a_clock_that_was_set_and_set_right_between_two_ticks_begins_it_again_too() -> None:
     ticks = SteadyTicks(interval_ms=10, settling_ms=20)
     seen = ((1_000, 4), (1_010, 4), (1_020, 4), (1_030, 6), (1_040, 6), (1_050, 6))
     answers = [ticks.is_steady(now_ms, jumps) for now_ms, jumps in seen]

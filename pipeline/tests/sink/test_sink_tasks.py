@@ -171,7 +171,7 @@ def test_a_topic_that_is_not_there_is_named(sink: SinkOptions, handle: JointHand
         write(replace(sink, topic=None), handle, iter([batch]), name="t")
 
 
-def test_a_topic_that_was_made_anew_is_written_to(
+def test_a_topic_that_was_created_again_is_written_to(
     semel: Cluster, sink: SinkOptions, handle: JointHandle, topic: str
 ) -> None:
     """The process has written to the one before it, and may know its id still."""

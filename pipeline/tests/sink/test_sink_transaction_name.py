@@ -73,7 +73,7 @@ def test_a_driver_does_not_know_the_version_of_a_stream() -> None:
     assert transaction_name.of_lone_batch(read, WRITE_ID) is None
 
 
-def test_only_an_id_that_nobody_has_chosen_is_used_once() -> None:
+def test_only_a_generated_id_is_used_once() -> None:
     given = {"txnAppId": "load", "txnVersion": "3"}
     assert not of_batch(given, {}).one_shot
     assert not of_batch({}, PROPERTIES).one_shot

@@ -250,7 +250,7 @@ def test_a_topic_that_was_deleted_is_a_loss(semel: Cluster) -> None:
         query.latest(end)
 
 
-def test_a_topic_that_was_made_anew_is_another_one(semel: Cluster) -> None:
+def test_a_topic_that_was_created_again_is_another_one(semel: Cluster) -> None:
     topic = semel.topic()
     semel.send(topic, [b"old"] * 5)
     with run(semel, subscribe=topic) as query:
@@ -324,7 +324,7 @@ def test_records_that_were_deleted_before_they_were_read_are_a_loss(semel: Clust
         assert query.offsets(start, end) == {f"{topic}-0": (3, 5)}
 
 
-def test_a_log_that_is_shorter_than_what_was_read_is_a_loss(semel: Cluster) -> None:
+def test_a_log_that_ends_before_the_read_offset_is_a_loss(semel: Cluster) -> None:
     topic = semel.topic()
     semel.send(topic, [b"x"] * 5)
     partition = TopicPartition(topic, 0)

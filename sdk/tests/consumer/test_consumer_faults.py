@@ -138,9 +138,7 @@ async def test_a_broker_without_an_address_is_waited_for(fake: FakeCluster) -> N
 
 
 @pytest.mark.parametrize("method", ["ListOffsets", "Fetch"])
-async def test_an_error_that_no_repetition_mends_reaches_the_user(
-    fake: FakeCluster, method: str
-) -> None:
+async def test_a_permanent_error_reaches_the_user(fake: FakeCluster, method: str) -> None:
     fake.append("orders", 0, [b"a"])
     fake.faults[method].append(InvalidRequestError("broken"))
     async with client_of(fake) as client:

@@ -26,7 +26,7 @@ def fake() -> FakeCluster:
 # -- fencing -------------------------------------------------------------------------------------
 
 
-async def test_a_member_that_was_timed_out_loses_everything_and_joins_anew(
+async def test_a_member_that_was_timed_out_loses_everything_and_joins_again(
     fake: FakeCluster,
 ) -> None:
     fake.append("orders", 0, [b"a", b"b"])
@@ -98,7 +98,9 @@ async def test_a_callback_for_losses_that_raises_does_not_stop_the_next_poll(
             await consumer.poll()
 
 
-async def test_who_does_not_poll_for_too_long_leaves_until_it_does(fake: FakeCluster) -> None:
+async def test_a_consumer_that_does_not_poll_for_too_long_leaves_until_it_does(
+    fake: FakeCluster,
+) -> None:
     async with client_of(fake) as client:
         first = Member.of(client, max_poll_interval_ms=30_000)
         await settle(first)

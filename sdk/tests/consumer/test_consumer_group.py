@@ -49,7 +49,7 @@ async def test_a_single_member_gets_all_partitions(fake: FakeCluster) -> None:
         assert not acknowledge.HasField("subscription")
 
 
-async def test_heartbeats_go_on_while_nobody_polls(fake: FakeCluster) -> None:
+async def test_heartbeats_go_on_without_polls(fake: FakeCluster) -> None:
     async with client_of(fake) as client:
         member = Member.of(client)
         await settle(member)
@@ -99,7 +99,7 @@ async def test_closing_does_not_wait_long_for_a_coordinator_that_hangs(fake: Fak
         assert now() - before <= 2.1
 
 
-async def test_a_close_that_is_cancelled_leaves_the_group_all_the_same(fake: FakeCluster) -> None:
+async def test_a_cancelled_close_still_leaves_the_group(fake: FakeCluster) -> None:
     async with client_of(fake) as client:
         member = Member.of(client)
         await settle(member)
@@ -290,7 +290,7 @@ async def test_partitions_stay_when_the_callback_is_cancelled(fake: FakeCluster)
         assert len(second.consumer.assignment()) == 2
 
 
-async def test_a_callback_may_seek_in_what_it_was_given(fake: FakeCluster) -> None:
+async def test_a_callback_may_seek_in_its_partitions(fake: FakeCluster) -> None:
     fake.append("orders", 0, [b"a", b"b"])
     async with client_of(fake) as client:
         consumer = client.consumer("g")

@@ -52,7 +52,7 @@ async def test_a_fetch_that_waits_goes_on_at_the_new_leader(fake: FakeCluster) -
         assert await consumer.position(ORDERS) == 3
 
 
-async def test_while_nobody_serves_a_partition_nothing_is_lost_or_read_twice(
+async def test_while_no_broker_serves_a_partition_no_record_is_lost_or_read_twice(
     fake: FakeCluster,
 ) -> None:
     fake.append("orders", 0, [b"a"])

@@ -76,7 +76,7 @@ async def test_commit_commits_what_it_is_told_with_metadata(fake: FakeCluster) -
         assert consumer.group_metadata() == ConsumerGroupMetadata(group_id="g")
 
 
-async def test_committing_nothing_asks_nobody(fake: FakeCluster) -> None:
+async def test_committing_nothing_makes_no_call(fake: FakeCluster) -> None:
     async with client_of(fake) as client:
         await client.consumer("g").commit()
         assert fake.asked("CommitOffsets") == []
@@ -119,7 +119,7 @@ async def test_a_stale_commit_without_a_coordinator_is_raised_in_time(fake: Fake
         assert now() - before <= 3.1
 
 
-async def test_who_is_no_member_any_more_commits_nothing(fake: FakeCluster) -> None:
+async def test_a_former_member_commits_nothing(fake: FakeCluster) -> None:
     async with client_of(fake) as client:
         consumer = await member_of(client)
         await read(consumer, 1)
@@ -169,7 +169,7 @@ async def test_committed_of_a_topic_that_was_just_made_waits_for_it(fake: FakeCl
         assert await asking == {("new", 0): None}
 
 
-async def test_committed_raises_what_no_repetition_mends(fake: FakeCluster) -> None:
+async def test_committed_raises_permanent_errors(fake: FakeCluster) -> None:
     fake.refusals["FetchOffsets"].append(InvalidGroupIdError("no"))
     async with client_of(fake) as client:
         with pytest.raises(InvalidGroupIdError):

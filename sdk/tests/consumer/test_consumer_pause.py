@@ -134,7 +134,7 @@ async def test_a_member_that_polls_keeps_what_it_paused(fake: FakeCluster) -> No
         assert member.told == [("assigned", frozenset({P0, P1}))]
 
 
-async def test_what_is_not_held_cannot_be_paused(fake: FakeCluster) -> None:
+async def test_a_partition_that_is_not_held_cannot_be_paused(fake: FakeCluster) -> None:
     async with client_of(fake) as client:
         consumer = client.consumer()
         consumer.assign([P0])

@@ -162,7 +162,7 @@ async def test_a_broker_of_an_older_release_tells_no_outcomes(fake: FakeCluster)
 
 
 @pytest.mark.parametrize(("start", "end"), [(0, 0), (3, 3)])
-async def test_an_empty_range_asks_nobody(fake: FakeCluster, start: int, end: int) -> None:
+async def test_an_empty_range_makes_no_call(fake: FakeCluster, start: int, end: int) -> None:
     async with client_of(fake) as client:
         assert await client.read_range(range_of(fake, start, end)).read() == ()
     assert not fake.calls
@@ -209,7 +209,7 @@ async def test_what_the_log_does_not_hold_yet_is_waited_for_but_not_for_ever(
             await client.read_range(range_of(fake, 2, 3)).read()
 
 
-async def test_a_topic_that_was_made_anew_is_not_read(fake: FakeCluster) -> None:
+async def test_a_topic_that_was_created_again_is_not_read(fake: FakeCluster) -> None:
     fake.append("orders", 0, [b"old"])
     async with client_of(fake) as client:
         reader = client.read_range(range_of(fake, 0, 1))
@@ -249,7 +249,7 @@ async def test_a_topic_that_is_gone_is_not_waited_for_for_ever(fake: FakeCluster
 
 
 @pytest.mark.parametrize(("start", "end"), [(-1, 5), (6, 5)])
-def test_what_is_no_range_is_refused(start: int, end: int) -> None:
+def test_a_malformed_range_is_refused(start: int, end: int) -> None:
     with pytest.raises(InvalidRequestError, match=f"start_offset is {start}, not within 0 to 5"):
         LogRange(topic="t", topic_id="i", partition=0, start_offset=start, end_offset=end)
 
@@ -296,7 +296,7 @@ async def test_what_a_fetch_asked_ahead_has_failed_with_may_be_over(fake: FakeCl
         assert await read(reader) == [b"1"]
 
 
-async def test_a_cancelled_wait_for_what_was_asked_ahead_loses_nothing(fake: FakeCluster) -> None:
+async def test_a_cancelled_wait_for_a_prefetched_call_loses_nothing(fake: FakeCluster) -> None:
     fake.append("orders", 0, [b"0"])
     async with client_of(fake) as client:
         reader = client.read_range(range_of(fake, 0, 2))
@@ -357,7 +357,7 @@ async def test_a_damaged_batch_is_told_of_after_those_before_it_and_fetched_agai
 # -- offsets and reads ----------------------------------------------------------------------------
 
 
-async def test_described_topics_are_those_that_are_there_now(fake: FakeCluster) -> None:
+async def test_described_topics_are_the_present_ones(fake: FakeCluster) -> None:
     async with client_of(fake) as client:
         admin = client.admin()
         described = await admin.describe_topics(["orders", "nowhere"])

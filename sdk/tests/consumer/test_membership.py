@@ -118,7 +118,7 @@ def test_a_join_without_an_answer_is_said_again_in_full() -> None:
     assert harness.member.next_heartbeat() == heartbeat
 
 
-def test_what_has_not_changed_is_not_said_again() -> None:
+def test_an_unchanged_state_is_not_said_again() -> None:
     harness = Harness.stable(0)
     heartbeat = harness.answer(1)
     assert (heartbeat.topics, heartbeat.owned, heartbeat.full) == (None, None, False)
@@ -224,7 +224,7 @@ FENCING = [FencedMemberEpochError, StaleMemberEpochError, UnknownMemberIdError]
 
 
 @pytest.mark.parametrize("error", FENCING)
-def test_a_fenced_member_lets_go_of_everything_then_joins_anew(
+def test_a_fenced_member_lets_go_of_everything_then_joins_again(
     error: type[FencedMemberEpochError],
 ) -> None:
     harness = Harness.stable(0, epoch=5)
@@ -268,7 +268,7 @@ def test_what_is_given_up_after_being_fenced_changes_no_state() -> None:
         FencedInstanceIdError("another has it"),
     ],
 )
-def test_an_error_that_no_repetition_mends_ends_the_membership(error: Exception) -> None:
+def test_a_permanent_error_ends_the_membership(error: Exception) -> None:
     harness = Harness()
     harness.member.subscribe(["orders"])
     harness.member.failed(harness.member.next_heartbeat(), error)  # type: ignore[arg-type]  # SemelErrors
@@ -304,14 +304,14 @@ def test_leaving_is_said_once_and_nothing_is_owned() -> None:
     assert member.owned == NONE
 
 
-def test_leaving_is_over_also_when_nobody_heard_of_it() -> None:
+def test_leaving_is_over_also_without_an_answer() -> None:
     harness = Harness.stable(0)
     harness.member.leave()
     harness.member.failed(harness.member.next_heartbeat(), NetworkExceptionError("gone"))
     assert state(harness.member) is MemberState.UNSUBSCRIBED
 
 
-def test_who_is_no_member_leaves_nothing() -> None:
+def test_a_consumer_without_membership_leaves_nothing() -> None:
     member = Membership("m")
     member.leave()
     assert state(member) is MemberState.UNSUBSCRIBED

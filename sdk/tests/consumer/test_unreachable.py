@@ -150,7 +150,7 @@ async def test_a_position_that_is_not_found_says_why(
         assert "connection refused" in str(raised.value.__cause__)
 
 
-async def test_who_waits_for_a_position_hears_that_the_consumer_is_closed(
+async def test_a_caller_waiting_for_a_position_hears_that_the_consumer_is_closed(
     fake: FakeCluster,
 ) -> None:
     fake.down = {"broker0:1"}

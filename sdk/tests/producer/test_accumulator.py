@@ -185,7 +185,7 @@ def test_a_batch_that_is_larger_than_a_request_goes_alone() -> None:
     assert drained(accumulator) == [small]
 
 
-def test_what_has_no_leader_waits() -> None:
+def test_a_partition_without_a_leader_waits() -> None:
     accumulator = made()
     append(accumulator)
     assert accumulator.drain(lambda _: None) == []

@@ -60,7 +60,7 @@ def can(fake: FakeCluster, name: str, **answers: object) -> None:
 # -- topics ---------------------------------------------------------------------------------------
 
 
-async def test_a_topic_that_was_made_anew_by_the_same_client_is_the_new_one(
+async def test_a_topic_created_again_by_the_same_client_is_the_new_one(
     fake: FakeCluster,
 ) -> None:
     gone = cluster.DeleteTopicsResponse(topics=[cluster.DeleteTopicResult(name="t")])

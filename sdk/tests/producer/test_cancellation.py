@@ -244,7 +244,7 @@ async def test_a_cancelled_commit_that_learns_of_an_abort_leaves_it_to_the_calle
     assert results(fake) == [COMMIT, COMMIT]
 
 
-async def test_a_commit_cancelled_after_it_was_sent_says_if_nobody_knows(
+async def test_a_commit_cancelled_after_it_was_sent_says_if_its_outcome_is_unknown(
     fake: FakeCluster,
 ) -> None:
     fake.then("EndTxn", *[HoldReply(NEVER())] * 2)
@@ -381,7 +381,7 @@ async def test_a_time_out_after_a_commit_that_took_effect_is_a_time_out(
     assert fake.visible("t", 0) == [b"v"]
 
 
-async def test_a_time_out_after_the_commit_was_sent_says_if_nobody_knows(
+async def test_a_time_out_after_the_commit_was_sent_says_if_its_outcome_is_unknown(
     fake: FakeCluster,
 ) -> None:
     async with open_client(fake) as client:

@@ -136,7 +136,7 @@ async def test_a_cancelled_flush_loses_only_the_waiting(fake: FakeCluster) -> No
         assert delivery.done()
 
 
-async def test_a_producer_that_sent_nothing_asks_nobody_when_it_is_closed(
+async def test_a_producer_that_sent_nothing_makes_no_call_when_it_is_closed(
     fake: FakeCluster,
 ) -> None:
     async with open_client(fake) as client:

@@ -25,7 +25,7 @@ async def test_a_connector_that_was_given_is_not_closed() -> None:
     assert not fake.closed
 
 
-async def test_a_client_of_its_own_connects_to_nobody_before_it_must() -> None:
+async def test_a_client_of_its_own_makes_no_connection_before_it_must() -> None:
     async with SemelClient("localhost:1") as client:
         client.producer()
 
@@ -72,7 +72,7 @@ async def test_deliveries_can_be_gathered() -> None:
     assert [each.offset for each in stored] == [0, 1, 2]
 
 
-async def test_a_client_asks_nobody_unless_it_is_open() -> None:
+async def test_a_client_makes_no_call_unless_it_is_open() -> None:
     fake = FakeCluster()
     client = SemelClient("coordinator:1", connector=fake)
     admin = client.admin()

@@ -138,7 +138,7 @@ async def test_an_answer_that_lags_behind_changes_nothing(fake: FakeCluster) -> 
     assert cluster.cache.cached_topic("t") is not None
 
 
-async def test_those_who_refresh_at_the_same_time_share_an_answer(fake: FakeCluster) -> None:
+async def test_callers_that_refresh_at_the_same_time_share_an_answer(fake: FakeCluster) -> None:
     cluster = cluster_of(fake)
     await asyncio.gather(*(cluster.cache.refresh(Deadline.after_ms(1_000)) for _ in range(10)))
     assert len(fake.asked(MetadataRequest)) == 1
@@ -224,7 +224,7 @@ async def test_patience_grows_while_everyone_is_slow(fake: FakeCluster) -> None:
     assert now() - before == pytest.approx(1, abs=0.2)
 
 
-async def test_when_nobody_answers_the_deadline_holds(fake: FakeCluster) -> None:
+async def test_without_an_answer_the_deadline_holds(fake: FakeCluster) -> None:
     fake.down = True
     before = now()
     with pytest.raises(RequestTimedOutError, match="no service answers"):
@@ -235,7 +235,7 @@ async def test_when_nobody_answers_the_deadline_holds(fake: FakeCluster) -> None
 # -- routes ---------------------------------------------------------------------------------------
 
 
-async def test_who_is_not_registered_is_looked_for(fake: FakeCluster) -> None:
+async def test_an_unregistered_instance_is_looked_for(fake: FakeCluster) -> None:
     cluster = cluster_of(fake)
     await cluster.cache.topic("t", Deadline.after_ms(1_000))
     metadata = cluster.cache.metadata
@@ -252,7 +252,9 @@ async def test_who_is_not_registered_is_looked_for(fake: FakeCluster) -> None:
     assert metadata.addresses_of(BROKER) == ("broker0:1", "broker1:1")
 
 
-async def test_who_has_no_address_on_our_listener_is_not_there(fake: FakeCluster) -> None:
+async def test_an_instance_without_an_address_on_our_listener_is_not_there(
+    fake: FakeCluster,
+) -> None:
     fake.coordinator_host = ""
     cluster = cluster_of(fake)
     await cluster.cache.topic("t", Deadline.after_ms(1_000))
@@ -360,7 +362,7 @@ async def test_one_attempt_takes_request_timeout_ms(fake: FakeCluster) -> None:
     assert 0.5 <= now() - before <= 0.7
 
 
-async def test_who_does_not_answer_may_be_elsewhere_by_now(fake: FakeCluster) -> None:
+async def test_an_instance_that_does_not_answer_may_be_elsewhere_by_now(fake: FakeCluster) -> None:
     fake.then("InitProducerId", Hold(asyncio.Event()))
     cluster = cluster_of(fake, ClientOptions(request_timeout_ms=500))
     await cluster.cache.refresh(Deadline.after_ms(1_000))

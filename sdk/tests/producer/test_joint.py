@@ -391,7 +391,7 @@ async def test_a_block_of_a_superseded_run_is_not_kept_alive(fake: FakeCluster) 
         assert len(fake.asked(wire.KeepAliveTxnRequest)) == 1
 
 
-async def test_a_block_aborts_what_was_not_committed(fake: FakeCluster) -> None:
+async def test_a_block_aborts_an_uncommitted_transaction(fake: FakeCluster) -> None:
     answer = wire.EndJointTxnResponse(result=ABORT)
     fake.canned["coordinator:1", "EndJointTxn"] = answer
     async with open_client(fake) as client, client.joint_transaction_of(HANDLE) as joint:

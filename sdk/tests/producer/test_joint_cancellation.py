@@ -149,7 +149,7 @@ async def test_a_commit_with_other_receipts_is_another_commit(fake: FakeCluster)
     assert first.end_id != second.end_id
 
 
-async def test_an_abort_of_what_is_committed_does_not_change_that(fake: FakeCluster) -> None:
+async def test_an_abort_of_a_committed_transaction_changes_nothing(fake: FakeCluster) -> None:
     async with open_client(fake) as client:
         joint = client.joint_transaction_of(HANDLE)
         await joint.commit([RECEIPT])

@@ -71,7 +71,7 @@ async def test_what_is_closed_meanwhile_is_kept_alive_no_longer_and_not_said_to_
     assert len(fake.asked(wire.KeepAliveTxnRequest)) == 1
 
 
-async def test_who_may_not_keep_it_alive_is_told_so(fake: FakeCluster) -> None:
+async def test_a_caller_that_may_not_keep_it_alive_is_told_so(fake: FakeCluster) -> None:
     fake.then("KeepAliveTxn", Refuse(TransactionalIdAuthorizationFailedError("not yours")))
     async with open_client(fake) as client:
         with pytest.raises(TransactionalIdAuthorizationFailedError):

@@ -49,7 +49,7 @@ def test_a_name_is_read_as_it_was_written(transactional_id: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "1:2", "1:2:", "x:2:orders", "1:-2:orders", "orders"])
-def test_what_is_no_name_is_refused(text: str) -> None:
+def test_a_malformed_name_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequestError, match="does not name a prepared transaction"):
         PreparedTransactionId.parse(text)
 
@@ -77,7 +77,7 @@ async def test_prepare_names_what_acknowledged_and_begins_the_next_epoch(fake: F
     assert fake.visible("t", 0) == [b"w"]
 
 
-async def test_a_transaction_that_sent_nothing_is_prepared_all_the_same(fake: FakeCluster) -> None:
+async def test_a_transaction_that_sent_nothing_is_still_prepared(fake: FakeCluster) -> None:
     async with open_client(fake) as client:
         producer = await begun(client)
         assert await producer.prepare() == FIRST

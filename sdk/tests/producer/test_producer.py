@@ -92,7 +92,7 @@ async def test_a_topic_that_does_not_come_is_an_error_in_max_block_ms(fake: Fake
         (bytearray(b"v"), None, (), "value must be bytes or None, not bytearray"),
     ],
 )
-async def test_what_is_not_bytes_is_refused(
+async def test_a_value_that_is_not_bytes_is_refused(
     fake: FakeCluster, value: object, key: object, headers: object, message: str
 ) -> None:
     async with open_client(fake) as client:

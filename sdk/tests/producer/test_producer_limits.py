@@ -57,7 +57,7 @@ async def test_a_buffer_that_stays_full_is_an_error_in_max_block_ms(fake: FakeCl
         released.set()
 
 
-async def test_who_waits_longest_for_room_is_first(fake: FakeCluster) -> None:
+async def test_the_caller_that_waits_longest_for_room_is_first(fake: FakeCluster) -> None:
     released = asyncio.Event()
     order: list[int] = []
 

@@ -151,7 +151,7 @@ async def test_an_outcome_that_is_too_old_is_not_guessed(fake: FakeCluster) -> N
         assert (await error.resolve()).outcome is KnownOutcome.TOO_OLD_TO_KNOW
 
 
-async def test_it_asks_as_long_as_nobody_answers(fake: FakeCluster) -> None:
+async def test_it_asks_until_an_answer_comes(fake: FakeCluster) -> None:
     async with unknown(fake, *LOST_REPLY) as (_, _, error):
         fake.then("EndTxn", *LOST_REQUEST)
         asking = asyncio.create_task(error.resolve())
@@ -195,7 +195,7 @@ async def test_an_old_error_is_resolved_when_the_producer_has_gone_on(fake: Fake
         await producer.abort()
 
 
-async def test_an_error_that_no_commit_has_raised_knows_nobody_to_ask() -> None:
+async def test_an_error_that_no_commit_has_raised_cannot_be_resolved() -> None:
     error = TransactionOutcomeUnknownError(
         "x", transactional_id="orders", producer_id=1, producer_epoch=0, can_ask_again=True
     )

@@ -92,7 +92,7 @@ async def test_a_refused_registration_shows_c008_c199(
             await producer.send("t", b"v")
 
 
-async def test_a_registration_without_an_answer_hinders_nobody(fake: FakeCluster) -> None:
+async def test_a_registration_without_an_answer_hinders_no_call(fake: FakeCluster) -> None:
     fake.then("AddPartitionsToTxn", *[LoseRequest()] * 100)
     options = ProducerOptions(transaction_timeout_ms=1_000)
     async with open_client(fake) as client:

@@ -59,7 +59,7 @@ def test_a_participant_is_registered_once_in_each_transaction() -> None:
     assert manager.sent(P0)
 
 
-def test_a_commit_names_those_that_acknowledged() -> None:
+def test_a_commit_names_the_acknowledging_participants() -> None:
     manager = manager_in(State.IN_TRANSACTION)
     for participant in (P1, G):
         manager.sent(participant)

@@ -204,7 +204,7 @@ async def test_columns_go_into_a_transaction(fake: FakeCluster) -> None:
 # -- init ------------------------------------------------------------------------------------------
 
 
-async def test_init_says_who_asks(fake: FakeCluster) -> None:
+async def test_init_names_the_caller(fake: FakeCluster) -> None:
     fake.then("InitProducerId", LoseReply(), Refuse(NotCoordinatorError("x")))
     async with open_client(fake) as client:
         one = client.transactional_producer("orders", ProducerOptions(transaction_timeout_ms=5))

@@ -28,7 +28,7 @@ async def wait_in_vain(cluster: Cluster, timeout_ms: int) -> None:
         await cluster.cache.topic("no-such", Deadline.after_ms(timeout_ms))
 
 
-async def test_who_waits_for_a_topic_is_told_so_now_and_then(
+async def test_a_caller_waiting_for_a_topic_is_told_so_now_and_then(
     fake: FakeCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, "aiosemel")

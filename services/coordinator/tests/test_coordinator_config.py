@@ -30,7 +30,7 @@ def test_every_field_says_what_it_is_and_in_which_unit() -> None:
         assert not name.endswith("_ms") or "millisecond" in field.description, name
 
 
-def test_whoever_is_not_the_controller_must_know_where_it_is() -> None:
+def test_a_coordinator_that_is_not_the_controller_must_know_where_it_is() -> None:
     with pytest.raises(ValidationError, match="coordinator 1 has to know where coordinator 0 is"):
         settings(instance_id=1)
     assert settings(instance_id=1, controller="h:1").controller == "h:1"

@@ -48,7 +48,7 @@ def test_an_offset_is_deleted_and_the_others_stay(group: GroupHarness) -> None:
     same_after_replay(group)
 
 
-def test_deleting_what_is_not_there_writes_nothing(group: GroupHarness) -> None:
+def test_deleting_a_missing_offset_writes_nothing(group: GroupHarness) -> None:
     before = len(group.journal)
     assert group.delete_offsets(2, 3) == ()
     assert group.written(before) == []
@@ -210,7 +210,7 @@ def test_a_group_that_stood_still_keeps_its_offsets_from_when_it_became_empty(
     same_after_replay(group)
 
 
-def test_offsets_of_a_topic_that_nobody_reads_any_more_expire(group: GroupHarness) -> None:
+def test_offsets_of_a_topic_without_readers_expire(group: GroupHarness) -> None:
     group.topics({"orders": 4, "income": 1})
     group.join("a", "orders", "income")
     group.now_ms += RETENTION_MS
@@ -220,7 +220,7 @@ def test_offsets_of_a_topic_that_nobody_reads_any_more_expire(group: GroupHarnes
     assert group.committed(0) == -1
 
 
-def test_who_reads_a_topic_again_keeps_its_offsets(group: GroupHarness) -> None:
+def test_a_group_that_reads_a_topic_again_keeps_its_offsets(group: GroupHarness) -> None:
     group.topics({"orders": 4, "income": 1})
     group.join("a", "orders", "income")
     group.heartbeat("a", topics=["income"])

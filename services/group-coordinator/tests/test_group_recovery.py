@@ -16,7 +16,7 @@ def recover(group: GroupHarness) -> None:
     group.run(group.machine.raise_epochs(image, FLOOR, now_ms=group.now_ms))
 
 
-def test_members_join_again_under_epochs_that_nobody_had() -> None:
+def test_members_join_again_under_new_epochs() -> None:
     group = GroupHarness()
     group.join("a")
     group.commit({0: 5}, group.member("a"))

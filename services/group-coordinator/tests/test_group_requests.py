@@ -162,14 +162,14 @@ def test_a_committer_has_both_member_id_and_epoch_or_none(member_id: str, epoch:
         committer(message)
 
 
-def test_committers_are_members_or_nobody() -> None:
+def test_committers_are_members_or_without_a_name() -> None:
     member = wire.CommitOffsetsRequest(group_id="g", member_id="a", member_epoch=2)
     without_member = wire.CommitOffsetsRequest(group_id="g", member_epoch=-1)
     assert committer(member) == Committer(group_id="g", member_id="a", member_epoch=2)
     assert committer(without_member) == Committer(group_id="g")
 
 
-def test_readers_without_a_member_id_are_nobody() -> None:
+def test_readers_without_a_member_id_have_no_name() -> None:
     assert reader(wire.FetchOffsetsRequest(group_id="g")) == Committer(group_id="g")
     member = wire.FetchOffsetsRequest(group_id="g", member_id="a", member_epoch=2)
     assert reader(member).member_epoch == 2

@@ -414,7 +414,7 @@ async def test_a_member_whose_client_went_away_while_it_joined_expires() -> None
 
 
 @in_virtual_time
-async def test_a_marker_that_nobody_waits_for_is_written_when_somebody_does() -> None:
+async def test_a_marker_without_a_waiter_is_written_when_a_caller_waits() -> None:
     async with cluster_in_memory() as service:
         await service.txn_commit({0: 5})
         begun = asyncio.get_running_loop().time()

@@ -56,7 +56,7 @@ def test_an_epoch_that_was_never_given_is_forgotten_in_its_time(group: GroupHarn
     assert group.forget(after_ms=1) == 1
 
 
-def test_who_was_heard_of_between_look_and_act_stays(group: GroupHarness) -> None:
+def test_a_producer_heard_of_between_look_and_act_stays(group: GroupHarness) -> None:
     group.txn_commit({0: 8}, epoch=0)
     group.marker(COMMIT, epoch=0)
     group.now_ms += DAY_MS

@@ -72,7 +72,7 @@ def test_a_transaction_is_asked_about_at_once_when_the_newer_one_has_ended(
     assert group.to_inquire() == [0]
 
 
-def test_what_somebody_waits_for_is_asked_about_at_once(group: GroupHarness) -> None:
+def test_a_transaction_with_a_waiting_reader_is_asked_about_at_once(group: GroupHarness) -> None:
     group.txn_commit({0: 8})
     open_ones = group.fetch(0, stable=True).unstable
     assert group.to_inquire(open_ones) == [0]
@@ -122,7 +122,7 @@ def test_the_answer_of_a_deposed_coordinator_does_nothing(group: GroupHarness) -
 # -- epochs that were never given ----------------------------------------------------------------
 
 
-def test_an_epoch_that_was_never_given_aborts_and_fences_nobody(group: GroupHarness) -> None:
+def test_an_epoch_that_was_never_given_aborts_and_fences_no_producer(group: GroupHarness) -> None:
     group.txn_commit({0: 99}, epoch=100)
     assert group.answer(NEVER_GIVEN, epoch=100, current_epoch=3)
     assert group.committed(0) == -1
@@ -189,7 +189,7 @@ def test_the_record_of_an_answer_is_the_marker_s(group: GroupHarness) -> None:
     assert orders(0) <= group.machine.offsets.group(GROUP).committed.keys()
 
 
-def test_an_invented_producer_id_leaves_nothing_to_whoever_gets_it(group: GroupHarness) -> None:
+def test_an_invented_producer_id_leaves_nothing_to_its_later_owner(group: GroupHarness) -> None:
     group.txn_commit({0: 8}, epoch=0)
     group.txn_commit({0: 9}, epoch=7)
     assert group.answer(NEVER_GIVEN, epoch=7, current_epoch=-1)

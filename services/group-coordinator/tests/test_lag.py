@@ -106,7 +106,7 @@ async def test_who_fails_is_left_out_until_it_answers(
     assert len(lag.lags) == 3
 
 
-async def test_nobody_waits_while_many_positions_are_gathered() -> None:
+async def test_no_caller_waits_while_many_positions_are_gathered() -> None:
     """Even the group whose turn it is can go in between."""
     groups, partitions = 100, 70
     harness = GroupHarness()

@@ -33,7 +33,7 @@ def test_speaking_puts_the_end_off(sessions: MemberSessions) -> None:
     assert sessions.expired(160) != []
 
 
-def test_who_is_no_member_gets_no_session_by_speaking(sessions: MemberSessions) -> None:
+def test_a_caller_without_membership_gets_no_session_by_speaking(sessions: MemberSessions) -> None:
     sessions.heard(A, 0)
     assert sessions.expired(1_000) == []
 
@@ -67,7 +67,7 @@ def test_each_epoch_gives_time_of_its_own(sessions: MemberSessions) -> None:
     assert sessions.expired(110) == [(A, "rebalance timeout")]
 
 
-def test_who_has_given_up_has_time_again(sessions: MemberSessions) -> None:
+def test_a_member_that_has_given_up_has_time_again(sessions: MemberSessions) -> None:
     sessions.answered(A, answer(2, revoke_within_ms=60), now_ms=0)
     sessions.answered(A, answer(2), now_ms=50)
     assert sessions.expired(149) == []

@@ -116,7 +116,7 @@ def test_a_settled_member_that_does_not_say_so_is_answered_everything(pair: Grou
     assert pair.heartbeat("a", owned=orders(0)).assignment == tuple(sorted(orders(0, 1)))
 
 
-def test_another_rebalance_timeout_moves_nobody(pair: GroupHarness) -> None:
+def test_another_rebalance_timeout_moves_no_partition(pair: GroupHarness) -> None:
     epoch = pair.epoch("a")
     assert pair.heartbeat("a", owned=orders(0, 1), timeout_ms=5).member_epoch == epoch
     pair.join("c")
@@ -166,7 +166,7 @@ def test_partitions_of_a_deleted_topic_are_taken_away(pair: GroupHarness) -> Non
     assert pair.heartbeat("a", owned=()).settled
 
 
-def test_a_topic_that_nobody_wants_moves_nobody(pair: GroupHarness) -> None:
+def test_a_topic_without_subscribers_moves_no_partition(pair: GroupHarness) -> None:
     pair.topics({"orders": 4, "income": 1})
     before = len(pair.journal)
     assert pair.heartbeat("a", owned=orders(0, 1)).settled
@@ -298,7 +298,7 @@ def test_a_fenced_member_may_join_again_and_keeps_what_it_held(pair: GroupHarnes
     assert pair.heartbeat("a", owned=orders(0, 1)).settled
 
 
-def test_a_member_that_nobody_knows_is_refused(group: GroupHarness) -> None:
+def test_an_unknown_member_is_refused(group: GroupHarness) -> None:
     with pytest.raises(UnknownMemberIdError, match="group 'group' has no member 'a'"):
         group.heartbeat("a", 3)
     group.join("b")

@@ -135,13 +135,15 @@ def test_another_instance_keeps_its_groups() -> None:
 # -- members and others --------------------------------------------------------------------------
 
 
-def test_nobody_in_particular_may_commit_while_a_group_has_no_members(group: GroupHarness) -> None:
+def test_a_caller_without_a_name_may_commit_while_a_group_has_no_members(
+    group: GroupHarness,
+) -> None:
     group.join("a")
     group.leave("a")
     assert group.commit({0: 5}) == ()
 
 
-def test_nobody_but_members_may_commit_while_there_are_some(group: GroupHarness) -> None:
+def test_only_members_may_commit_while_there_are_some(group: GroupHarness) -> None:
     group.join("a")
     with pytest.raises(UnknownMemberIdError, match="has members: only they may commit"):
         group.commit({0: 5})
@@ -212,7 +214,7 @@ def test_an_epoch_from_the_future_is_refused(group: GroupHarness) -> None:
 # -- fetching ------------------------------------------------------------------------------------
 
 
-def test_a_group_that_nobody_knows_has_no_offsets(group: GroupHarness) -> None:
+def test_an_unknown_group_has_no_offsets(group: GroupHarness) -> None:
     assert [offset.committed_offset for offset in group.fetch(0, 3).offsets] == [-1, -1]
     assert group.fetch().offsets == ()
 

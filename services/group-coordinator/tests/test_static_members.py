@@ -84,7 +84,7 @@ def test_a_member_that_takes_over_may_read_other_topics(group: GroupHarness) -> 
     assert group.heartbeat("a", owned=orders(0, 1)).assignment == tuple(sorted(orders(0, 1, 2, 3)))
 
 
-def test_a_member_takes_nothing_over_that_nobody_has(group: GroupHarness) -> None:
+def test_a_member_takes_over_no_name_without_a_holder(group: GroupHarness) -> None:
     assert group.join("t1", instance_id="t", takes_over=True).member_epoch > 0
     assert group.held("s1") == orders(2, 3)
 
@@ -126,7 +126,7 @@ def test_what_was_committed_before_is_where_the_successor_begins(group: GroupHar
     assert offset.committed_offset == 5
 
 
-def test_a_late_heartbeat_does_not_bring_back_who_is_away(group: GroupHarness) -> None:
+def test_a_late_heartbeat_does_not_bring_back_an_absent_member(group: GroupHarness) -> None:
     epoch = group.epoch("s1")
     group.leave_for_a_while("s1", "s")
     with pytest.raises(FencedMemberEpochError):
@@ -211,7 +211,7 @@ def test_a_member_keeps_its_instance_id(group: GroupHarness) -> None:
         group.join("s1", instance_id="t")
 
 
-def test_operators_see_who_is_away(group: GroupHarness) -> None:
+def test_operators_see_the_absent_members(group: GroupHarness) -> None:
     group.leave_for_a_while("s1", "s")
     description = group.describe()
     assert isinstance(description, GroupDescription)

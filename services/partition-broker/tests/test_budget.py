@@ -27,7 +27,7 @@ async def test_a_read_gets_what_it_wants_or_what_is_left_if_that_is_worth_it() -
 
 
 @in_virtual_time
-async def test_those_who_wait_are_served_in_their_order() -> None:
+async def test_waiting_readers_are_served_in_their_order() -> None:
     budget = Budget(160)
     await budget.reserve(160, until=soon())
     served: list[int] = []

@@ -100,12 +100,12 @@ def test_a_rule_that_denies_wins_over_all_that_allow(denying: Acl) -> None:
 @pytest.mark.parametrize(
     "operation", [Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER]
 )
-def test_who_may_use_a_resource_may_describe_it(operation: Operation) -> None:
+def test_a_user_of_a_resource_may_describe_it(operation: Operation) -> None:
     assert allows(rule(operation=operation), operation=Operation.DESCRIBE)
     assert not allows(rule(operation=operation), operation=Operation.DESCRIBE_CONFIGS)
 
 
-def test_who_may_alter_configs_may_describe_them_and_not_the_topic() -> None:
+def test_a_user_that_alters_configs_may_describe_them_and_not_the_topic() -> None:
     altering = rule(operation=Operation.ALTER_CONFIGS)
     assert allows(altering, operation=Operation.DESCRIBE_CONFIGS)
     assert not allows(altering, operation=Operation.DESCRIBE)
@@ -165,7 +165,7 @@ def test_other_rules_count_at_once() -> None:
         ),
     ],
 )
-def test_who_may_write_to_any_topic(rules: tuple[Acl, ...], expected: bool) -> None:
+def test_a_user_may_write_to_any_topic(rules: tuple[Acl, ...], expected: bool) -> None:
     assert Authorizer(rules).allows_any(ALICE, Operation.WRITE, TOPIC) is expected
 
 

@@ -21,7 +21,7 @@ def test_a_token_is_good_for_whom_it_was_made() -> None:
     ("producer_id", "transactional_id", "principal"),
     [(8, "t", ALICE), (7, "u", ALICE), (7, "", ALICE), (7, "t", BOB)],
 )
-def test_a_token_is_good_for_nobody_else(
+def test_a_token_is_good_for_no_other_user(
     producer_id: int, transactional_id: str, principal: Principal
 ) -> None:
     tokens = ProducerTokens((OLD,))
@@ -36,7 +36,7 @@ def test_no_two_producers_have_the_same_text() -> None:
 
 
 @pytest.mark.parametrize("token", [b"", b"x", b"\0" * 32])
-def test_what_is_no_token_is_refused(token: bytes) -> None:
+def test_a_malformed_token_is_refused(token: bytes) -> None:
     with pytest.raises(InvalidProducerTokenError):
         ProducerTokens((OLD,)).verify(token, 7, "t", ALICE)
 

@@ -45,7 +45,7 @@ def quota(user: str = "alice", **limits: float) -> ClientQuota:
     return ClientQuota(user=user, limits=tuple(sorted(limits.items())))
 
 
-def test_within_the_rate_nobody_waits() -> None:
+def test_within_the_rate_no_user_waits() -> None:
     limited = Limited(quota(request_rate=10))
     for _ in range(100):
         assert limited.ask() == 0
@@ -59,7 +59,7 @@ def test_a_burst_of_one_window_is_free_then_the_wait_is_as_long_as_the_debt() ->
     assert limited.ask() == pytest.approx(200, abs=2)
 
 
-def test_who_waits_as_told_is_never_refused_and_gets_the_rate() -> None:
+def test_a_user_that_waits_as_told_is_never_refused_and_gets_the_rate() -> None:
     limited = Limited(quota(request_rate=10))
     begun = limited.now
     for _ in range(200):
@@ -78,7 +78,7 @@ def refused(limited: Limited) -> list[int]:
     return told
 
 
-def test_who_does_not_wait_is_refused_past_the_hard_limit_and_told_for_how_long() -> None:
+def test_a_user_that_does_not_wait_is_refused_past_the_hard_limit_and_told_for_how_long() -> None:
     limited = Limited(quota(request_rate=10))
     told = refused(limited)
     assert len(told) == 100 - 31
@@ -118,7 +118,7 @@ def test_own_limits_take_the_place_of_everybodys() -> None:
     assert [limited.ask(BOB) > 0 for _ in range(3)] == [False, True, True]
 
 
-def test_who_has_no_limits_is_not_limited() -> None:
+def test_a_user_without_limits_is_not_limited() -> None:
     limited = Limited(quota("bob", request_rate=1))
     assert [limited.ask(ALICE, size=10_000) for _ in range(100)] == [0] * 100
 

@@ -105,7 +105,7 @@ def test_instances_are_found_by_listener() -> None:
         copy.address(ServiceRole.COORDINATOR, 0, "client")
 
 
-def test_who_is_in_charge_follows_from_an_id_alone() -> None:
+def test_the_instance_in_charge_follows_from_an_id_alone() -> None:
     copy = copy_of(image(1))
     assert copy.coordinator_of(producer_id_of(7, 1)) == 1
     assert copy.coordinator_for("some-id") in range(LAYOUT.coordinators)

@@ -83,7 +83,7 @@ def test_a_ratio_is_a_decimal_fraction(text: str) -> None:
     assert config(min_cleanable_dirty_ratio=text).min_cleanable_dirty_ratio == float(text)
 
 
-def test_an_option_that_there_is_not_is_refused_with_those_that_there_are() -> None:
+def test_an_unknown_option_is_refused_with_the_known_ones() -> None:
     for wrong in ({"retention": "5"}, {"x" * 900: "5"}):
         with pytest.raises(InvalidConfigError, match=r"no option .*: there are .*retention\.ms"):
             altered((), set_=wrong)

@@ -119,7 +119,7 @@ async def test_deletion_goes_from_the_oldest_on_in_bounded_steps(engine: Engine)
     assert len(await journal.batches.read(2, 0, max_bytes=PLENTY, upto=PLENTY)) == 1
 
 
-async def test_batches_are_looked_at_from_the_end_back_for_those_that_are_late_enough(
+async def test_batches_are_looked_at_from_the_end_back_for_late_ones(
     engine: Engine,
 ) -> None:
     journal = await claimed(engine)

@@ -282,7 +282,7 @@ async def test_a_million_records_come_back_in_order(engine: Engine) -> None:
 # -- snapshots -------------------------------------------------------------------------------------
 
 
-async def test_snapshot_takes_the_place_of_what_was_before(engine: Engine) -> None:
+async def test_a_snapshot_takes_the_place_of_earlier_records(engine: Engine) -> None:
     journal = await claimed(engine, "a")
     records = await fill(journal, 20)
 

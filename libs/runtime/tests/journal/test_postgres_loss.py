@@ -163,7 +163,7 @@ async def test_both_ends_of_a_connection_ask_whether_the_other_is_there(
     await connection.close()
 
 
-async def test_a_server_that_ends_idle_sessions_does_not_end_those_that_write(
+async def test_a_server_that_ends_idle_sessions_does_not_end_writing_ones(
     own: PostgresEngine, admin: Admin
 ) -> None:
     user = f"{own.schema}_sleeper"

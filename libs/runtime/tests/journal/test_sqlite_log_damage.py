@@ -66,7 +66,7 @@ async def test_a_damaged_last_frame_that_was_acknowledged_is_refused(engine: Sql
     assert await recovered(folder) == [b"0", b"1", b"2", b"3"]
 
 
-async def test_damage_in_what_the_tables_have_is_no_matter(engine: SqliteEngine) -> None:
+async def test_damage_in_records_that_the_tables_have_is_no_matter(engine: SqliteEngine) -> None:
     folder = await crashed(engine)
     flip(folder, frames_in(folder)[0] + 40)
 

@@ -268,7 +268,7 @@ async def test_first_schema_is_stored_in_the_file(folder: Path) -> None:
     assert rows[0][0] == SCHEMA_VERSION
 
 
-async def test_migration_runs_once_and_keeps_what_is_there(
+async def test_migration_runs_once_and_keeps_the_content(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with await SqliteJournal.open(folder, service="test") as journal:

@@ -141,7 +141,7 @@ async def test_deleted_batches_give_their_space_back(engine: SqliteEngine) -> No
     assert size_of(engine, "journal.db-wal") == 0
 
 
-async def test_what_is_deleted_is_not_synced_but_what_is_appended_is(engine: SqliteEngine) -> None:
+async def test_a_deletion_is_not_synced_but_an_append_is(engine: SqliteEngine) -> None:
     journal = await claimed(engine)
     await journal.append(0, [b"zero"], [batch(1, 0), batch(1, 10)])
     ran: list[str] = []

@@ -124,7 +124,7 @@ async def test_a_fence_goes_only_if_its_coordinator_says_that_it_is_needless() -
     assert forgetting.asked == [3]
 
 
-async def test_a_coordinator_that_is_away_keeps_nobody_else_s_producers() -> None:
+async def test_a_coordinator_that_is_away_keeps_no_other_producers() -> None:
     machine = Machine({GROUPS[0]: {producer(1, coordinator=1): 4, producer(1): 4, producer(2): 0}})
     await Forgetting(machine).loop().forget_idle()
     assert machine.fences == {GROUPS[0]: {producer(1, coordinator=1): 4}}

@@ -147,7 +147,7 @@ def test_the_numbers_of_outcomes_are_the_protocol_s() -> None:
 
 
 @in_virtual_time
-async def test_what_was_open_at_the_start_gets_its_outcome() -> None:
+async def test_a_transaction_open_at_the_start_gets_its_outcome() -> None:
     async with asking(open_at(0)) as each:
         await after(150)
         assert each.transactions.applied == [

@@ -9,7 +9,7 @@ from semel_common.errors import KafkaStorageError
 from semel_runtime.runner import RunnerOptions
 
 
-async def test_what_nobody_waits_for_gets_no_append_of_its_own() -> None:
+async def test_a_record_without_a_waiter_gets_no_append_of_its_own() -> None:
     service = await start(options=RunnerOptions(linger_ms=60_000))
     service.runner.run_lazily(lambda: service.machine.add("a"))
     await settle()
@@ -23,7 +23,7 @@ async def test_what_nobody_waits_for_gets_no_append_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("reads", [True, False], ids=["a read", "closing"])
-async def test_whoever_sees_it_makes_it_durable(service: Service, *, reads: bool) -> None:
+async def test_a_reader_of_a_lazy_record_makes_it_durable(service: Service, *, reads: bool) -> None:
     service.runner.run_lazily(lambda: service.machine.add("a"))
 
     if reads:
@@ -34,7 +34,7 @@ async def test_whoever_sees_it_makes_it_durable(service: Service, *, reads: bool
     assert service.durable == [Counted("a", 1)]
 
 
-async def test_what_nobody_waits_for_becomes_durable_after_a_while() -> None:
+async def test_a_record_without_a_waiter_becomes_durable_after_a_while() -> None:
     service = await start(options=RunnerOptions(linger_ms=0))
     durable = asyncio.Event()
     service.runner.on_durable(lambda _: durable.set())
@@ -46,7 +46,9 @@ async def test_what_nobody_waits_for_becomes_durable_after_a_while() -> None:
     await service.runner.close()
 
 
-async def test_what_nobody_waits_for_queues_behind_the_commit_in_flight(service: Service) -> None:
+async def test_a_record_without_a_waiter_queues_behind_the_commit_in_flight(
+    service: Service,
+) -> None:
     service.volume.hold()
     add = await begin(service.add("a"))
     service.runner.run_lazily(lambda: service.machine.add("b"))
@@ -60,7 +62,7 @@ async def test_what_nobody_waits_for_queues_behind_the_commit_in_flight(service:
     assert await service.read("b") == 1
 
 
-async def test_what_nobody_waits_for_is_refused_after_the_end(service: Service) -> None:
+async def test_a_record_without_a_waiter_is_refused_after_the_end(service: Service) -> None:
     await service.runner.close()
 
     with pytest.raises(KafkaStorageError):

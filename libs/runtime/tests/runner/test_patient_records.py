@@ -14,7 +14,7 @@ def patient(service: Service, name: str) -> Result[int, Counted]:
     return structs.replace(service.machine.add(name), patient=True)
 
 
-async def test_who_has_time_rides_in_the_append_of_another() -> None:
+async def test_a_handler_with_time_rides_in_the_append_of_another() -> None:
     service = await start(options=RunnerOptions(patience_ms=60_000))
     waiting = await begin(service.run(lambda: patient(service, "a")))
     assert not waiting.done()
@@ -27,7 +27,7 @@ async def test_who_has_time_rides_in_the_append_of_another() -> None:
     await service.runner.close()
 
 
-async def test_whoever_is_shown_it_makes_it_durable() -> None:
+async def test_a_caller_that_is_shown_a_record_makes_it_durable() -> None:
     service = await start(options=RunnerOptions(patience_ms=60_000))
     waiting = await begin(service.run(lambda: patient(service, "a")))
 
@@ -39,7 +39,7 @@ async def test_whoever_is_shown_it_makes_it_durable() -> None:
 
 
 @in_virtual_time
-async def test_nobody_waits_longer_than_that() -> None:
+async def test_no_caller_waits_longer_than_that() -> None:
     options = RunnerOptions(patience_ms=2, linger_ms=20)
     service = await start(options=options)
     service.runner.run_lazily(lambda: service.machine.add("a"))

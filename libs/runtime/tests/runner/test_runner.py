@@ -357,7 +357,7 @@ async def test_decision_that_is_larger_than_a_commit_has_one_of_its_own() -> Non
 # -- closing ---------------------------------------------------------------------------------------
 
 
-async def test_close_finishes_what_was_decided_and_refuses_what_comes_later() -> None:
+async def test_close_finishes_decided_records_and_refuses_later_ones() -> None:
     service = await start()
     service.volume.hold()
     add = await begin(service.add("a"))

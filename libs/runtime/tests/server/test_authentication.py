@@ -63,7 +63,7 @@ ACCEPTED: dict[str, Callable[[Issuer], str]] = {
 
 @TRANSPORTS
 @pytest.mark.parametrize("case", list(REFUSED))
-async def test_who_has_no_good_token_never_reaches_a_handler(
+async def test_a_caller_without_a_good_token_never_reaches_a_handler(
     case: str, method: Method[Request, Response], sockets: bool, issuer: Issuer
 ) -> None:
     make, reason = REFUSED[case]
@@ -79,7 +79,7 @@ async def test_who_has_no_good_token_never_reaches_a_handler(
 
 @TRANSPORTS
 @pytest.mark.parametrize("case", list(ACCEPTED))
-async def test_a_good_token_says_who_calls(
+async def test_a_good_token_names_the_caller(
     case: str, method: Method[Request, Response], sockets: bool, issuer: Issuer
 ) -> None:
     listener = ListenerSecurity(
@@ -220,7 +220,7 @@ async def test_each_request_in_flight_at_the_expiry_is_refused_or_answered(
 
 @TRANSPORTS
 @pytest.mark.parametrize("case", ["no certificate", "other CA", "expired"])
-async def test_who_has_no_good_certificate_never_reaches_a_handler(
+async def test_a_caller_without_a_good_certificate_never_reaches_a_handler(
     case: str,
     method: Method[Request, Response],
     sockets: bool,
@@ -245,7 +245,7 @@ async def test_who_has_no_good_certificate_never_reaches_a_handler(
 
 
 @TRANSPORTS
-async def test_a_certificate_says_who_calls(
+async def test_a_certificate_names_the_caller(
     method: Method[Request, Response], sockets: bool, authority: Authority
 ) -> None:
     listener = ListenerSecurity(
@@ -282,7 +282,7 @@ async def test_a_client_refuses_a_server_of_another_name(
 
 
 @TRANSPORTS
-async def test_a_token_over_tls_says_who_calls_whatever_the_certificate_says(
+async def test_a_token_over_tls_names_the_caller_in_spite_of_the_certificate(
     method: Method[Request, Response], sockets: bool, authority: Authority, issuer: Issuer
 ) -> None:
     listener = ListenerSecurity(

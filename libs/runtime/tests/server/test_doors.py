@@ -340,7 +340,7 @@ def test_the_files_of_all_connections_are_counted() -> None:
         (resource.RLIM_INFINITY, resource.RLIM_INFINITY, []),
     ],
 )
-def test_the_soft_limit_is_raised_to_what_is_needed(
+def test_the_soft_limit_is_raised_to_the_need(
     soft: int, hard: int, set_: list[tuple[int, int]], file_limit: FileLimit
 ) -> None:
     given = file_limit(soft, hard)

@@ -48,7 +48,7 @@ async def test_a_ticket_is_good_once() -> None:
     [b"GET / HTTP/1.1", FramesPreface(ticket=bytes(16)).SerializeToString()],
     ids=["another client", "an invented ticket"],
 )
-async def test_who_has_no_ticket_is_sent_away(preface: bytes) -> None:
+async def test_a_visitor_without_a_ticket_is_sent_away(preface: bytes) -> None:
     async with serving(echo) as served:
         async with visiting((await offer_of(served)).port) as visitor:
             visitor.send(preface)
@@ -69,7 +69,7 @@ async def test_a_length_without_a_ticket_gets_no_memory() -> None:
     assert peak < 1 << 20
 
 
-async def test_one_visitor_too_many_sends_away_the_one_who_waits_longest() -> None:
+async def test_one_visitor_too_many_sends_away_the_visitor_that_waits_longest() -> None:
     async with serving(echo, ServerLimits(visitors_max=1)) as served:
         offer = await offer_of(served)
         async with visiting(offer.port) as idle, visiting(offer.port) as quick:
@@ -79,7 +79,7 @@ async def test_one_visitor_too_many_sends_away_the_one_who_waits_longest() -> No
             assert await quick.answer() == 2
 
 
-async def test_who_is_refused_does_not_fill_the_log() -> None:
+async def test_a_refused_caller_does_not_fill_the_log() -> None:
     with structlog.testing.capture_logs() as logs:
         async with serving(echo) as served:
             port = (await offer_of(served)).port
@@ -99,7 +99,7 @@ async def test_who_shows_nothing_is_sent_away() -> None:
         assert await visitor.is_sent_away()
 
 
-async def test_who_has_shown_nothing_yet_is_sent_away_when_the_server_ends() -> None:
+async def test_a_visitor_that_has_shown_nothing_is_sent_away_when_the_server_ends() -> None:
     async with AsyncExitStack() as visits:
         async with serving(echo, ServerLimits(handshake_timeout_ms=3_600_000)) as served:
             offer = await offer_of(served)
@@ -145,7 +145,7 @@ async def test_tickets_do_not_make_more_room() -> None:
             assert await second.is_sent_away()
 
 
-async def test_what_is_no_request_ends_the_connection() -> None:
+async def test_a_malformed_request_ends_the_connection() -> None:
     async with serving(echo) as served:
         offer = await offer_of(served)
         async with visiting(offer.port) as visitor:

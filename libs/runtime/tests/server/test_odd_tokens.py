@@ -137,7 +137,7 @@ async def test_an_odd_header_is_a_clean_refusal(case: str, issuer: Issuer) -> No
     ["", ".", "..", "...", "a.b.c", "é.é.é", "\ud800", "\0.\0.\0", "=.=.=", "x" * 15_000],
     ids=ascii,
 )
-async def test_what_is_no_token_is_a_clean_refusal(token: str, issuer: Issuer) -> None:
+async def test_a_malformed_token_is_a_clean_refusal(token: str, issuer: Issuer) -> None:
     with pytest.raises(SaslAuthenticationError):
         await issuer.verifier().verify(token)
 
@@ -265,7 +265,7 @@ async def test_a_set_without_a_key_revokes_all(
 @pytest.mark.parametrize(
     "broken", ["", "[]", "7", "{}", '{"keys": 7}', '{"keys": null}', "[" * 9_999]
 )
-async def test_what_is_no_set_leaves_the_keys(
+async def test_a_malformed_key_set_leaves_the_keys(
     broken: str, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("semel_common.reloaded_files.CHECK_INTERVAL_S", 0.0)
@@ -302,7 +302,7 @@ async def test_a_url_that_serves_an_empty_set_revokes_all_and_one_that_fails_doe
         assert list(await keys.holding(None)) == []
 
 
-def test_a_file_that_is_empty_of_keys_at_the_start_lets_nobody_in(tmp_path: Path) -> None:
+def test_a_file_without_keys_at_the_start_lets_no_caller_in(tmp_path: Path) -> None:
     path = tmp_path / "keys.json"
     path.write_text('{"keys": []}')
     KeysInFile(path)

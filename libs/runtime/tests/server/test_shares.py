@@ -51,7 +51,7 @@ def test_listeners_and_connections_of_one_principal_share_its_books() -> None:
     assert again.streams.held == 1
 
 
-def test_a_caller_who_holds_nothing_may_take_a_thing_larger_than_its_share() -> None:
+def test_a_caller_with_nothing_in_hand_may_take_a_thing_larger_than_its_share() -> None:
     ledger = Ledger(LIMITS)
     ada, bob = of_user(ledger, "ada").in_flight_bytes, of_user(ledger, "bob").in_flight_bytes
     assert ada.has_room(700)

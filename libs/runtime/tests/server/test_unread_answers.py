@@ -90,7 +90,7 @@ async def test_a_stream_is_not_read_while_its_answers_are_not() -> None:
         stream.cancel()
 
 
-async def test_a_stream_whose_answers_nobody_reads_is_ended_and_its_room_is_given_back() -> None:
+async def test_a_stream_whose_answers_no_client_reads_is_ended_and_its_room_is_given_back() -> None:
     held = Held()
     async with (
         serving(held.answer, ServerLimits(write_timeout_ms=100)) as served,

@@ -90,7 +90,7 @@ def test_limits_of_users_are_part_of_the_metadata() -> None:
     assert controller.records == []
 
 
-def test_who_has_no_limit_left_is_not_mentioned() -> None:
+def test_a_user_without_a_limit_left_is_not_mentioned() -> None:
     controller = ControllerHarness()
     change = QuotaChange(user="alice", set_={"request_rate": 5})
     controller.run(controller.machine.alter_client_quotas([change]))

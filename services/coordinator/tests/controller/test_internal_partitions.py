@@ -243,7 +243,7 @@ def test_an_instance_that_is_added_gets_its_share(
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.booleans()), max_size=30))
-def test_the_controller_keeps_its_partition_whoever_comes_and_goes(
+def test_the_controller_keeps_its_partition_when_instances_come_and_go(
     changes: list[tuple[int, bool]],
 ) -> None:
     controller = ControllerHarness()

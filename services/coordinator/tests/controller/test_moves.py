@@ -187,7 +187,7 @@ async def test_numbers_of_a_completion_are_checked(cluster: Coordinators, field:
         await cluster.ask(COMPLETE_PARTITION_REASSIGNMENT, completion("x", **{field: -1}))
 
 
-async def test_a_topic_that_is_gone_is_taken_over_by_nobody(cluster: Coordinators) -> None:
+async def test_a_topic_that_is_gone_is_taken_over_by_no_broker(cluster: Coordinators) -> None:
     with pytest.raises(InvalidRequestError, match="topic_id is empty"):
         await cluster.ask(COMPLETE_PARTITION_REASSIGNMENT, completion(""))
     with pytest.raises(UnknownTopicIdError):

@@ -275,7 +275,7 @@ def test_decommissioning_is_shown_kept_and_taken_back(controller: ControllerHarn
     assert replayed(controller.machine.snapshot()).image() == controller.image
 
 
-def test_a_broker_that_nobody_knows_cannot_be_decommissioned(
+def test_an_unknown_broker_cannot_be_decommissioned(
     controller: ControllerHarness,
 ) -> None:
     with pytest.raises(InvalidRequestError, match="no broker 7 has ever registered"):

@@ -198,7 +198,7 @@ def test_addresses_of_several_silent_instances_can_be_given_to_another(
     assert controller.image.version == 6
 
 
-def test_whoever_lost_its_address_gets_a_new_one_by_registering(
+def test_an_instance_that_lost_its_address_gets_a_new_one_by_registering(
     controller: ControllerHarness,
 ) -> None:
     controller.register(BROKER, 0, listeners=[listener(77)])

@@ -407,7 +407,7 @@ async def test_a_volume_of_another_cluster_is_refused(cluster: Coordinators) -> 
         await cluster.ask(REGISTER_INSTANCE, request)
 
 
-async def test_nobody_can_register_in_the_controller_s_place(cluster: Coordinators) -> None:
+async def test_no_instance_can_register_in_the_controller_s_place(cluster: Coordinators) -> None:
     request = registration(0, claim_epoch=99)
     request.role = wire.SERVICE_ROLE_COORDINATOR
     with pytest.raises(InvalidRequestError, match="coordinator 0 is the controller itself"):

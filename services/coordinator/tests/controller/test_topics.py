@@ -113,7 +113,7 @@ def test_a_topic_is_deleted_by_name_or_by_id(controller: ControllerHarness) -> N
     assert controller.image.topics == ()
 
 
-def test_what_is_not_there_cannot_be_deleted(controller: ControllerHarness) -> None:
+def test_a_missing_thing_cannot_be_deleted(controller: ControllerHarness) -> None:
     with pytest.raises(UnknownTopicOrPartitionError, match="no topic is named 'orders'"):
         controller.delete("orders")
     with pytest.raises(UnknownTopicIdError, match="no topic has the id 'x'"):

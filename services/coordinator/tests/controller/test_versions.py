@@ -31,7 +31,7 @@ async def test_all_who_wait_are_woken_by_one_change() -> None:
         metadata.announce(2)
 
 
-async def test_whoever_knows_the_next_version_already_waits_on() -> None:
+async def test_a_caller_that_knows_the_next_version_waits_on() -> None:
     metadata = Metadata()
     async with asyncio.TaskGroup() as group:
         waiting = await parked(group, metadata.gate, 2)
@@ -46,13 +46,13 @@ async def test_nobody_waits_for_what_is_there() -> None:
     await metadata.gate.wait(known_version=0, max_wait_ms=0)
 
 
-async def test_nobody_waits_longer_than_asked() -> None:
+async def test_no_caller_waits_longer_than_asked() -> None:
     metadata = Metadata()
     await metadata.gate.wait(known_version=1, max_wait_ms=0)
     await metadata.gate.wait(known_version=1, max_wait_ms=1)
 
 
-async def test_nobody_waits_once_the_gate_is_open() -> None:
+async def test_no_caller_waits_once_the_gate_is_open() -> None:
     metadata = Metadata()
     async with asyncio.TaskGroup() as group:
         waiting = await parked(group, metadata.gate, 1)

@@ -36,7 +36,7 @@ def test_a_registered_participant_that_is_not_named_aborts() -> None:
     assert set(decided.participants) == {A0, A1, B0, GROUP}
 
 
-def test_naming_nobody_differs_from_not_naming() -> None:
+def test_naming_no_participant_differs_from_not_naming() -> None:
     harness = TransactionsHarness()
     key = harness.init()
     harness.add(key, A0)

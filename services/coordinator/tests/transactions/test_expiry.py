@@ -78,7 +78,7 @@ def test_an_id_that_was_used_between_look_and_act_stays(harness: TransactionsHar
     )
 
 
-def test_a_clock_that_went_back_makes_nobody_idle(harness: TransactionsHarness) -> None:
+def test_a_clock_that_went_back_makes_no_producer_idle(harness: TransactionsHarness) -> None:
     harness.init()
     harness.now_ms = NOW_MS - 10 * EXPIRATION_MS
     assert expired(harness, after_ms=0) == ()

@@ -270,7 +270,7 @@ def test_the_oldest_go_when_they_take_too_much() -> None:
     assert ended_in(harness)[0].producer_epoch == 199
 
 
-def test_the_oldest_go_when_they_are_too_old_also_if_nobody_ends_any() -> None:
+def test_the_oldest_go_when_they_are_too_old_also_if_no_transaction_ends() -> None:
     harness = TransactionsHarness(limits=limited(entries_max=8, age_max_ms=10))
     end_many(harness, 3)
     assert len(ended_in(harness)) == 3

@@ -124,7 +124,7 @@ def test_an_id_of_another_owner_is_refused() -> None:
         harness.init(other)
 
 
-def test_nobody_is_in_charge_before_the_layout_is_known() -> None:
+def test_no_instance_is_in_charge_before_the_layout_is_known() -> None:
     machine = TransactionsMachine(instance_id=0, cluster=ClusterCopy(), limits=TransactionLimits())
     with pytest.raises(CoordinatorNotAvailableError):
         machine.claim()

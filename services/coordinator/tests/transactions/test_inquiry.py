@@ -12,7 +12,7 @@ from semel_coordinator.transactions.machine import (
 )
 
 
-def test_who_asks_about_an_undecided_transaction_is_registered() -> None:
+def test_a_participant_that_asks_about_an_undecided_transaction_is_registered() -> None:
     harness = TransactionsHarness()
     key = harness.init()
     harness.now_ms += 5
@@ -105,7 +105,7 @@ def test_never_given_is_answered_only_behind_a_commit() -> None:
         pytest.param(5_000 << 48, id="of no partition, below the lowest"),
     ],
 )
-def test_an_invented_producer_id_blocks_nobody(producer_id: int) -> None:
+def test_an_invented_producer_id_blocks_no_producer(producer_id: int) -> None:
     harness = TransactionsHarness()
     harness.run(harness.machine.give_producer_id())
     key = harness.init()

@@ -253,7 +253,7 @@ def test_the_last_16_decisions_are_answered_again(harness: JointHarness) -> None
 
 
 @pytest.mark.parametrize("commit", [True, False])
-def test_a_decision_is_answered_again_to_its_owner_whoever_has_the_id_by_then(
+def test_a_decision_is_answered_again_to_its_owner_after_the_id_went_to_a_successor(
     harness: JointHarness, *, commit: bool
 ) -> None:
     """Else a commit would be reported as one that came to nothing."""

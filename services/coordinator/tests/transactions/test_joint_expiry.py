@@ -107,7 +107,7 @@ def test_who_is_live_or_waits_for_markers_stays_and_so_do_those_before(
     assert pool(harness) == []
 
 
-def test_there_is_room_again_for_those_that_come_later() -> None:
+def test_there_is_room_again_for_later_ones() -> None:
     limits = TransactionLimits(
         transactional_id_expiration_ms=EXPIRATION_MS, all_joint_writers_max=2
     )

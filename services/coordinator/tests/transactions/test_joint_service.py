@@ -116,7 +116,7 @@ async def test_markers_of_all_writers_are_written(cluster: Cluster) -> None:
         assert (await joint.keep_alive()).already_committed
 
 
-async def test_whoever_waits_for_markers_is_told_the_outcome_when_its_time_is_up(
+async def test_a_caller_waiting_for_markers_is_told_the_outcome_when_its_time_is_up(
     cluster: Cluster,
 ) -> None:
     async with cluster.coordinator(send=False) as coordinator:
@@ -155,7 +155,7 @@ async def test_writers_go_on_over_a_restart(cluster: Cluster) -> None:
         assert len(coordinator.machine.markers.pending()) == 2
 
 
-async def test_a_version_that_nobody_keeps_alive_is_aborted_and_logged(cluster: Cluster) -> None:
+async def test_a_version_that_is_not_kept_alive_is_aborted_and_logged(cluster: Cluster) -> None:
     async with cluster.coordinator(send=False) as coordinator:
         joint = Joint(coordinator)
         await joint.join(join_of("a"))

@@ -81,7 +81,7 @@ def test_the_timeout_of_a_version_counts_from_when_it_was_opened(harness: JointH
     assert timed_out.txn_version == 2
 
 
-def test_only_what_is_open_can_be_kept_alive(harness: JointHarness) -> None:
+def test_only_an_open_version_can_be_kept_alive(harness: JointHarness) -> None:
     with pytest.raises(TransactionAbortableError):
         harness.keep_alive()
     harness.join("a")
@@ -111,7 +111,7 @@ def test_a_clock_that_went_far_back_ends_a_version(harness: JointHarness) -> Non
 # -- inquiry ------------------------------------------------------------------------------------
 
 
-def test_an_inquiry_for_a_live_writer_registers_who_asks(harness: JointHarness) -> None:
+def test_an_inquiry_for_a_live_writer_registers_the_participant(harness: JointHarness) -> None:
     key = harness.join("a")
     harness.now_ms += 1_000
     harness.keep_alive()

@@ -168,7 +168,7 @@ def test_what_was_begun_before_a_move_is_ended_after_it(pair: Pair) -> None:
     assert new.states() == [TransactionState.EMPTY]
 
 
-def test_what_was_open_is_timed_out_by_the_new_leader_alone(pair: Pair) -> None:
+def test_the_new_leader_alone_times_out_open_transactions(pair: Pair) -> None:
     pair.led(MOVING)
     handed_over = pair.hand_over()
     assert pair.old.tick(after_ms=10**6) == ()
@@ -315,7 +315,7 @@ def test_the_old_leader_serves_again_when_the_move_is_given_up(pair: Pair) -> No
         pair.new.commit(key, [B0])
 
 
-def test_nobody_hands_over_what_does_not_move(pair: Pair) -> None:
+def test_no_leader_hands_over_a_partition_that_does_not_move(pair: Pair) -> None:
     for leader in (PartitionLeader(0, 0), PartitionLeader(0, 0, moving_to=2), MOVED):
         pair.led(leader)
         with pytest.raises(NotCoordinatorError, match="does not move from here"):

@@ -287,7 +287,7 @@ async def test_the_old_leader_serves_again_when_the_move_is_given_up(
 
 
 @in_virtual_time
-async def test_what_was_given_up_moves_all_the_same_when_it_is_asked_for_again() -> None:
+async def test_a_partition_given_up_still_moves_when_it_is_asked_for_again() -> None:
     cluster = Cluster()
     async with cluster.both():
         ongoing = await cluster.begin()
@@ -325,7 +325,7 @@ async def test_what_is_whole_needs_the_old_leader_no_more() -> None:
 
 
 @in_virtual_time
-async def test_who_waits_for_markers_is_sent_to_the_new_leader() -> None:
+async def test_a_caller_waiting_for_markers_is_sent_to_the_new_leader() -> None:
     cluster = Cluster()
     async with cluster.both():
         cluster.broker.refuse = lambda *_: NotCoordinatorError("not now")
@@ -358,7 +358,7 @@ async def test_a_marker_in_flight_at_the_hand_over_ends_nothing_there() -> None:
 
 
 @in_virtual_time
-async def test_what_is_open_too_long_is_aborted_by_the_new_leader() -> None:
+async def test_the_new_leader_aborts_a_transaction_that_is_open_too_long() -> None:
     cluster = Cluster()
     async with cluster.both():
         key = await cluster.init(cluster.source)

@@ -91,7 +91,7 @@ async def test_markers_of_many_transactions_share_a_request(cluster: Cluster) ->
         assert cluster.broker_0.told == [f"{epoch} commit topic-a/0" for epoch in range(4)]
 
 
-async def test_a_slow_instance_holds_up_nobody_else(cluster: Cluster) -> None:
+async def test_a_slow_instance_holds_up_no_other_instance(cluster: Cluster) -> None:
     async with cluster.coordinator() as coordinator:
         key = await coordinator.init()
         cluster.broker_0.open.clear()
@@ -145,7 +145,7 @@ async def test_a_marker_follows_its_partition_to_the_new_leader(cluster: Cluster
     assert cluster.broker_1.told == ["0 commit topic-b/0"]
 
 
-async def test_an_error_that_nobody_expects_is_logged_and_tried_again(cluster: Cluster) -> None:
+async def test_an_unexpected_error_is_logged_and_tried_again(cluster: Cluster) -> None:
     refusals = [InvalidRequestError("what is this")]
     cluster.groups.refuse = lambda *_: refusals.pop() if refusals else None
     with capture_logs() as logs:
@@ -187,7 +187,7 @@ async def test_a_marker_that_breaks_an_instance_holds_up_no_other(cluster: Clust
     assert any(log["event"] == "markers rejected, will be sent again" for log in logs)
 
 
-async def test_a_refusal_for_somebody_else_is_no_answer(cluster: Cluster) -> None:
+async def test_a_refusal_for_another_participant_is_no_answer(cluster: Cluster) -> None:
     """A participant may not count as told because a refusal could not be read."""
     strangers = [B0, B0]
     cluster.broker_0.refuse = lambda *_: NotLeaderOrFollowerError("") if strangers else None
@@ -198,7 +198,7 @@ async def test_a_refusal_for_somebody_else_is_no_answer(cluster: Cluster) -> Non
     assert len(cluster.broker_0.requests) == 3
 
 
-async def test_participants_are_told_whether_somebody_waits(cluster: Cluster) -> None:
+async def test_participants_are_told_whether_a_caller_waits(cluster: Cluster) -> None:
     async with cluster.coordinator() as coordinator:
         key = await coordinator.init()
         await coordinator.end(key, A0)
@@ -344,7 +344,7 @@ async def test_without_a_clear_word_of_the_controller_nothing_is_dropped(
     assert max(map(len, cluster.controller.asked)) == 2
 
 
-async def test_what_is_decided_while_the_process_stops_is_for_the_next_start(
+async def test_a_decision_made_while_the_process_stops_is_for_the_next_start(
     cluster: Cluster,
 ) -> None:
     async with cluster.coordinator() as coordinator:

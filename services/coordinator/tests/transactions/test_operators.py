@@ -148,7 +148,7 @@ def test_a_fenced_producer_can_do_nothing_and_the_next_one_has_the_id(
     assert harness.init(instance="two") == after(key, 2)
 
 
-def test_a_repeated_fence_fences_nobody_again(harness: TransactionsHarness) -> None:
+def test_a_repeated_fence_fences_no_producer_again(harness: TransactionsHarness) -> None:
     key = harness.init()
     assert fence(harness) == fence(harness)
     assert harness.records == ()

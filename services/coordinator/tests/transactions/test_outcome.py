@@ -83,7 +83,7 @@ def test_what_is_no_outcome_goes_through_a_commit() -> None:
     assert not harness.verified
 
 
-def test_an_epoch_that_nobody_has_yet_was_never_given() -> None:
+def test_an_epoch_without_an_owner_was_never_given() -> None:
     harness = TransactionsHarness()
     harness.init()
     answer = ask(harness, 1)

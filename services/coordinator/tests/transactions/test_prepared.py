@@ -64,7 +64,7 @@ def test_an_inquiry_of_a_stranger_changes_nothing_of_what_was_prepared() -> None
     assert harness.inquire((key, B0))[0].outcome is InquiryOutcome.ABORTED
 
 
-def test_exactly_those_that_were_named_commit() -> None:
+def test_exactly_the_named_participants_commit() -> None:
     harness = TransactionsHarness()
     key = harness.init()
     harness.add(key, A0, A1)
@@ -323,7 +323,7 @@ def test_a_description_says_since_when_it_is_prepared() -> None:
     assert current.prepared_ms == 0
 
 
-def test_replay_asserts_that_only_what_is_open_is_prepared() -> None:
+def test_replay_asserts_that_only_an_open_transaction_is_prepared() -> None:
     harness = TransactionsHarness()
     key = prepared(harness)
     record = harness.machine._state.prepared[key]

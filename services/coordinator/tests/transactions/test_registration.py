@@ -109,7 +109,7 @@ def test_participants_of_one_transaction_are_bounded() -> None:
         harness.add(harness.init("other"), A0, A1, B0, transactional_id="other")
 
 
-def test_transactions_are_bounded_but_those_that_are_open_go_on() -> None:
+def test_transactions_are_bounded_but_open_ones_go_on() -> None:
     harness = TransactionsHarness(limits=TransactionLimits(transactions_max=1))
     key, other = harness.init(), harness.init("other")
     harness.add(key, A0)

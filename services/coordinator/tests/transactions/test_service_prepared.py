@@ -85,7 +85,9 @@ async def test_a_successor_that_does_not_keep_it_aborts_it(cluster: Cluster) -> 
         await ask(coordinator, complete(producer_id=key.producer_id, result=ABORT))
 
 
-async def test_one_of_nobody_is_complete_without_markers(cluster: Cluster) -> None:
+async def test_a_transaction_without_participants_is_complete_without_markers(
+    cluster: Cluster,
+) -> None:
     async with cluster.coordinator() as coordinator:
         key = await coordinator.init()
         await ask(coordinator, prepare(producer_id=key.producer_id))

@@ -89,7 +89,7 @@ def test_one_tick_aborts_for_a_bounded_number_of_participants() -> None:
 
 
 @pytest.mark.parametrize("back_ms", [TIMEOUT_MS, 10 * TIMEOUT_MS])
-def test_a_clock_that_went_far_back_lets_nobody_wait_for_it(back_ms: int) -> None:
+def test_a_clock_that_went_far_back_lets_no_transaction_wait_for_it(back_ms: int) -> None:
     """The age is not known then, and a definite abort does no harm."""
     harness = TransactionsHarness()
     key = harness.init()

@@ -225,7 +225,7 @@ def test_a_batch_too_large_to_be_opened_stays_and_so_do_tombstones_above_it(log:
     assert state_of(log.committed()) == {}
 
 
-def test_a_damaged_batch_is_left_as_it_is_and_not_sealed_anew(log: Log) -> None:
+def test_a_damaged_batch_is_left_as_it_is_and_not_sealed_again(log: Log) -> None:
     damaged = log.append(Write(b"a", b"1"), damaged=True)
     log.append(Write(b"a", b"2"))
 

@@ -225,7 +225,7 @@ def test_each_partition_is_answered_for_itself(broker: BrokerHarness) -> None:
     assert [isinstance(answer, InvalidRequestError) for answer in answers] == [False, True]
 
 
-def test_a_repeat_of_what_was_deleted_is_still_a_repeat(broker: BrokerHarness) -> None:
+def test_a_repeat_of_a_deleted_record_is_still_a_repeat(broker: BrokerHarness) -> None:
     broker.append(producer_id=OTHER)
     broker.commit(producer_id=OTHER)
     broker.delete_records(None)

@@ -69,7 +69,7 @@ def test_each_partition_forgets_for_itself(broker: BrokerHarness) -> None:
     assert broker.append(partition=1, producer_id=OTHER, sequence=2, transactional=False) == 2
 
 
-def test_who_was_heard_of_between_look_and_act_stays(broker: BrokerHarness) -> None:
+def test_a_producer_heard_of_between_look_and_act_stays(broker: BrokerHarness) -> None:
     """A batch, or an outcome with another fence, while the coordinator was asked."""
     broker.append()
     broker.commit()
@@ -100,6 +100,6 @@ def test_records_without_a_producer_leave_nothing_to_forget(broker: BrokerHarnes
     assert broker.forget() == 0
 
 
-def test_a_clock_that_went_back_makes_nobody_idle(broker: BrokerHarness) -> None:
+def test_a_clock_that_went_back_makes_no_producer_idle(broker: BrokerHarness) -> None:
     broker.append(transactional=False)
     assert broker.forget(after_ms=-10 * DAY_MS) == 0

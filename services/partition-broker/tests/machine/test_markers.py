@@ -347,7 +347,7 @@ def test_both_aborts_of_an_epoch_given_out_later_are_remembered(broker: BrokerHa
     assert broker.aborted_offsets(epoch=9) == [0, 1, 3, 4]
 
 
-def test_an_invented_producer_id_leaves_nothing_to_whoever_gets_it(broker: BrokerHarness) -> None:
+def test_an_invented_producer_id_leaves_nothing_to_its_later_owner(broker: BrokerHarness) -> None:
     broker.append(epoch=0)
     broker.append(epoch=7)
     broker.never_given(epoch=7, current_epoch=-1)

@@ -123,7 +123,7 @@ def test_the_old_leader_serves_while_the_log_is_copied(brokers: TwoBrokers) -> N
         brokers.new.append()
 
 
-def test_nobody_serves_between_hand_over_and_the_controllers_word(brokers: TwoBrokers) -> None:
+def test_no_broker_serves_between_hand_over_and_the_controllers_word(brokers: TwoBrokers) -> None:
     brokers.old.append()
     brokers.begin()
     brokers.copy()
@@ -255,7 +255,7 @@ def test_it_comes_back_to_a_broker_that_has_missed_all_of_it(brokers: TwoBrokers
     ],
     ids=["another epoch", "another broker"],
 )
-def test_nobody_else_may_copy_or_take_a_log(brokers: TwoBrokers, move: Move) -> None:
+def test_no_other_broker_may_copy_or_take_a_log(brokers: TwoBrokers, move: Move) -> None:
     brokers.begin()
     for ask in (
         lambda: brokers.old.machine.moves.copy_log(move, 0),

@@ -58,7 +58,7 @@ def test_partitions_led_here_are_created_and_numbered(broker: BrokerHarness) -> 
         ),
     ],
 )
-def test_what_is_not_served_here_is_refused_by_every_call(
+def test_a_log_that_is_not_served_here_is_refused_by_every_call(
     broker: BrokerHarness, name: PartitionName, refusal: type[SemelError]
 ) -> None:
     with pytest.raises(refusal):

@@ -29,7 +29,7 @@ def recover(broker: BrokerHarness, newest: ClusterImage | None = None) -> Raised
     return broker.run(broker.machine.raise_logs(newest or image(1, ORDERS_TOPIC), FLOOR))
 
 
-def test_what_was_open_aborts_and_cannot_go_on() -> None:
+def test_an_open_transaction_aborts_and_cannot_go_on() -> None:
     broker = BrokerHarness()
     broker.append(count=2)
     recover(broker)

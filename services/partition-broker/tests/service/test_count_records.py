@@ -44,7 +44,7 @@ async def test_markers_and_aborted_records_do_not_count(broker: Broker) -> None:
     assert everything.record_count == 5
 
 
-async def test_what_is_open_does_not_count_yet(broker: Broker) -> None:
+async def test_an_open_transaction_does_not_count_yet(broker: Broker) -> None:
     await broker.produce(plain(b"a"))
     await broker.produce(batch(b"open", producer_id=OTHER))
     await broker.produce(plain(b"behind"))

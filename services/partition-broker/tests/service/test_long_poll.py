@@ -64,7 +64,7 @@ async def test_an_abort_moves_a_waiting_fetch_on_without_an_answer(broker: Broke
     assert result.next_offset == 3
 
 
-async def test_the_end_of_another_transaction_wakes_who_waits_behind_it(broker: Broker) -> None:
+async def test_the_end_of_another_transaction_wakes_the_reader_behind_it(broker: Broker) -> None:
     await broker.produce(batch(b"first", producer_id=OTHER))
     await broker.produce(batch(b"second"))
     await broker.end(COMMIT)
@@ -85,7 +85,7 @@ async def test_one_append_wakes_all_who_wait_for_it(broker: Broker) -> None:
     assert [len((await fetch).batches) for fetch in fetches] == [1, 1]
 
 
-async def test_appends_to_other_partitions_wake_nobody(broker: Broker) -> None:
+async def test_appends_to_other_partitions_wake_no_reader(broker: Broker) -> None:
     fetch = asyncio.create_task(broker.fetch(max_wait_ms=LONG_MS))
     await turns()
     await broker.produce(plain(b"one"), partition=1)
@@ -182,7 +182,7 @@ async def test_a_partition_that_moves_away_ends_the_waiting(broker: Broker) -> N
     assert code(await fetch) == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-async def test_new_metadata_that_changes_nothing_here_wakes_nobody(broker: Broker) -> None:
+async def test_new_metadata_that_changes_nothing_here_wakes_no_reader(broker: Broker) -> None:
     fetch = asyncio.create_task(broker.fetch(max_wait_ms=LONG_MS))
     await turns()
     broker.coordinators.controller.publish(two_partitions(2))
@@ -192,7 +192,7 @@ async def test_new_metadata_that_changes_nothing_here_wakes_nobody(broker: Broke
     await fetch
 
 
-async def test_a_broker_that_stops_answers_who_waits(volume: MemoryVolume) -> None:
+async def test_a_broker_that_stops_answers_waiting_readers(volume: MemoryVolume) -> None:
     async with serving(volume) as broker:
         fetch = asyncio.create_task(broker.fetch(max_wait_ms=LONG_MS))
         await turns()

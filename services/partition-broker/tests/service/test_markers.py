@@ -114,7 +114,7 @@ async def test_a_malformed_marker_is_refused(broker: Broker, bad: TxnMarker) -> 
 
 
 @in_virtual_time
-async def test_a_marker_that_nobody_waits_for_rides_in_the_next_append() -> None:
+async def test_a_marker_without_a_waiter_rides_in_the_next_append() -> None:
     async with serving(MemoryVolume()) as broker:
         await broker.produce(batch(b"one"))
         marking = asyncio.create_task(broker.end(COMMIT))
@@ -126,7 +126,7 @@ async def test_a_marker_that_nobody_waits_for_rides_in_the_next_append() -> None
 
 
 @in_virtual_time
-async def test_a_marker_that_nobody_waits_for_is_written_soon() -> None:
+async def test_a_marker_without_a_waiter_is_written_soon() -> None:
     async with serving(MemoryVolume()) as broker:
         await broker.produce(batch(b"one"))
         marking = asyncio.create_task(broker.end(COMMIT))
@@ -153,7 +153,7 @@ async def test_a_marker_is_written_at_once_for_a_reader_that_waits_or_comes() ->
 
 
 @in_virtual_time
-async def test_a_marker_is_written_at_once_for_whoever_waits_at_the_coordinator() -> None:
+async def test_a_marker_is_written_at_once_for_a_caller_waiting_at_the_coordinator() -> None:
     async with serving(MemoryVolume()) as broker:
         await broker.produce(batch(b"one"))
         begun = asyncio.get_running_loop().time()

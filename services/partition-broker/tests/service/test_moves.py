@@ -243,7 +243,7 @@ async def test_a_log_is_copied_before_it_is_handed_over_however_small_its_batche
 
 
 @in_virtual_time
-async def test_a_log_that_is_written_faster_than_it_is_copied_moves_all_the_same() -> None:
+async def test_a_log_that_is_written_faster_than_it_is_copied_still_moves() -> None:
     cluster, steps = Cluster(), Steps()
     cluster.network.decide = steps.note
     async with cluster.broker(BROKER_ID) as old, cluster.broker(OTHER_BROKER_ID) as new:
@@ -297,7 +297,7 @@ async def test_a_log_that_is_still_served_is_not_copied_to_a_full_disk() -> None
 
 
 @in_virtual_time
-async def test_who_waits_at_the_old_leader_is_told() -> None:
+async def test_a_reader_waiting_at_the_old_leader_is_told() -> None:
     cluster = Cluster()
     async with cluster.broker(BROKER_ID) as old, cluster.broker(OTHER_BROKER_ID):
         await _write(old)
@@ -309,7 +309,7 @@ async def test_who_waits_at_the_old_leader_is_told() -> None:
 
 
 @in_virtual_time
-async def test_the_new_leader_asks_about_transactions_that_nobody_ends() -> None:
+async def test_the_new_leader_asks_about_transactions_without_an_end() -> None:
     cluster = Cluster()
     cluster.coordinators.answer = lambda _: transactions.InquiryAnswer(
         outcome=transactions.INQUIRY_OUTCOME_ABORTED
