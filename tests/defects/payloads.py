@@ -1,5 +1,6 @@
 """Defects of the files of payloads, and of the rows that name places in them."""
 
+import asyncio
 import os
 from collections.abc import Sequence
 from functools import partial
@@ -19,7 +20,7 @@ from semel_runtime.journal.sqlite.payloads.payload_files import (
     files_in,
     path_of,
 )
-from semel_runtime.journal.sqlite.payloads.payload_space import Left, PayloadSpace
+from semel_runtime.journal.sqlite.payloads.payload_space import Left, PayloadSpace, _Gap
 
 DEFECTS, defect = collector()
 _BLOCK_BYTES = holes.BLOCK_BYTES
@@ -146,6 +147,49 @@ def _readers(patch: pytest.MonkeyPatch) -> None:
             self._reads = reads
 
     patch.setattr(PayloadSpace, "give_back", given)
+
+
+@defect("look-after-the-commit", "the look for files without a row comes after the synced commit")
+def _late_look(patch: pytest.MonkeyPatch) -> None:
+    async def given(self: PayloadSpace) -> bool:
+        if not self._freed:
+            return False
+        count = min(payload_space._STEP_MAX, len(self._freed))
+        places = [self._freed.popleft() for _ in range(count)]
+        await self._writer.execute(payload_space._COMMIT, (self._writer.epoch,))
+        await self._writer.check_epoch()
+        files = {place.file for place in places}
+        unused = [file for file in files if await self._is_unused(file)]
+        if self._reads:
+            await asyncio.wait([*self._reads])
+        await self._in_thread(partial(payload_space._remove, self._folder, unused))
+        gaps = [_Gap(at.file, at.position, at.end) for at in places if at.file not in unused]
+        await self._in_thread(partial(payload_space._punch, self._folder, gaps))
+        return True
+
+    patch.setattr(PayloadSpace, "give_back", given)
+
+
+@defect("file-number-given-twice", "the file with the highest number is removed with its last row")
+def _number_twice(patch: pytest.MonkeyPatch) -> None:
+    async def is_unused(self: PayloadSpace, file: int) -> bool:
+        return file != self.payloads.file and not await self._has(payload_space._IS_USED, file)
+
+    patch.setattr(PayloadSpace, "_is_unused", is_unused)
+
+
+@defect("claim-looks-too-late", "a claim looks for files without a row after its last commit")
+def _too_late(patch: pytest.MonkeyPatch) -> None:
+    look, begin = PayloadSpace.look, PayloadSpace.begin
+
+    async def begun(self: PayloadSpace, _left: Left) -> None:
+        await begin(self, await look(self))
+
+    async def nothing(_self: PayloadSpace) -> Left:
+        return Left([], [])
+
+    patch.setattr(PayloadSpace, "look", nothing)
+    patch.setattr(PayloadSpace, "begin", begun)
 
 
 @defect("claim-removes-used-files", "a claim removes all files of older claims")

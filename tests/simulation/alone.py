@@ -1,315 +1,34 @@
 """One journal alone on a simulated disk: its owners come and go, and every crash meets a write.
 
 A seed takes a tenth of a second, so thousands of them go through the orders of steps that a whole
-cluster meets seldom: an owner that stands still between its write and its look at the claim,
-appends of any size, files of the log that are full after a few frames, rewrites, snapshots.
-
-After each claim, all that a reader finds is compared with the acknowledged steps.
+cluster meets seldom: an owner that stands still between its write and its look at the claim, or
+right behind its claim, appends of any size, files of the log that are full after a few frames,
+rewrites, snapshots.
 """
 
 import argparse
 import asyncio
 import gc
 import sys
-from collections.abc import AsyncIterator, Coroutine, Sequence
-from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 from random import Random
 
-from semel_runtime.journal import JournalError, JournalOpenError, Piece, StoredBatch
 from semel_runtime.testing.virtual_time import after
 from simulation.disk import SimulatedVolume, simulated_disks
+from simulation.files import SYNC_MS
 from simulation.logs import quiet
-from simulation.opening import ObservedJournal, open_journal
-from simulation.world import Life, SimulatedLoop, bury
+from simulation.owners import Facts, Owner
+from simulation.world import SimulatedLoop, bury
 
-_PARTITIONS = 3
 _OWNERS = 12
 """Of a seed."""
-_SMALL = (0, 30, 200, 700, 3_000)
-_LARGE = ((0, 30, 200, 700, 3_000, 9_000), (3_000, 9_000))
-"""The sizes of payloads: half of the seeds are about the log, half about files of payloads."""
-_STEPS = ("append", "read", "delete", "purge", "rewrite", "replace", "wait")
-_SHARES = {False: (40, 12, 3, 1, 3, 2, 3), True: (40, 8, 3, 8, 2, 1, 6)}
-_QUIET_MS = (0, 0, 40, 300)
-"""After a deletion: a loss of power then meets no later sync."""
-_PLENTY = 1 << 30
+_DUELS = 0.2
+"""The share of owners that claim while the one before stands right behind its own claim."""
 _LAST_PAYLOADS = """
 SELECT payload_file, max(payload_position + payload_bytes) FROM batches
 WHERE payload_bytes > 0 GROUP BY payload_file
 """
-
-
-@dataclass(slots=True)
-class Facts:
-    """The acknowledged steps of all owners."""
-
-    records: dict[int, bytes] = field(default_factory=dict)
-    batches: dict[tuple[int, int], bytes] = field(default_factory=dict)
-    """Payloads by partition and base offset; a rewrite may have changed them, if it is unknown."""
-    sent: dict[tuple[int, int], bytes] = field(default_factory=dict)
-    """The same of all appends, acknowledged or not: no reader finds another payload, but "new"."""
-    unsure: set[tuple[int, int]] = field(default_factory=set)
-    """The batches that a write without an answer may have removed or replaced."""
-    ends: list[int] = field(default_factory=lambda: [0] * _PARTITIONS)
-    """Above all offsets that were ever used."""
-    deleted: list[int] = field(default_factory=lambda: [0] * _PARTITIONS)
-    """Below this offset of each partition, batches may be gone."""
-    first_offset: int = 0
-    """Up to where a snapshot may stand for the records."""
-    violations: list[str] = field(default_factory=list)
-
-
-class _Observer:
-    """Of one owner."""
-
-    def __init__(self, facts: Facts) -> None:
-        self._facts = facts
-
-    def appended(self, at: int, records: int) -> None:
-        """See `Observer`."""
-
-    def rewritten(
-        self, partition: int, before: Sequence[StoredBatch], after: Sequence[StoredBatch]
-    ) -> None:
-        """See `Observer`."""
-
-    def broken(self, what: str) -> None:
-        """See `Observer`."""
-        self._facts.violations.append(what)
-
-
-class _Owner:
-    """One process that has the journal until it is deposed, or ends."""
-
-    def __init__(
-        self, facts: Facts, volume: SimulatedVolume, random: Random, number: int, *, is_large: bool
-    ) -> None:
-        self.life = Life("owner", number)
-        self._facts = facts
-        self._volume = volume
-        self._random = random
-        self._number = number
-        self._at = 0
-        self._steps = random.randrange(3, 60)
-        self._sizes = random.choice(_LARGE) if is_large else _SMALL
-        self._shares = _SHARES[is_large]
-        self._appending = False
-
-    async def live(self) -> None:
-        """Open, claim, look at everything, work, and stop in order."""
-        facts = self._facts
-        try:
-            async with await open_journal(
-                self._volume, service="alone", observer=_Observer(facts), random=self._random
-            ) as journal:
-                claim = await journal.claim(f"token {self._number}")
-                self._at = claim.next_offset
-                await self._look(journal, claim.first_offset)
-                for _ in range(self._steps):
-                    await self._step(journal)
-                await self._look(journal, None)
-        except JournalOpenError as error:
-            facts.violations.append(f"a start is refused: {error}")
-        except JournalError as error:
-            if "deposed" not in str(error) and not self._is_deposed():
-                facts.violations.append(f"a journal broke down: {error!r}")
-        except Exception as error:  # noqa: BLE001 - the seed has found it
-            facts.violations.append(f"a journal broke down: {error!r}")
-
-    def _is_deposed(self) -> bool:
-        (row,) = self._volume.tables.fetch("SELECT token FROM owner")
-        return bool(row[0] != f"token {self._number}")
-
-    # -- steps -----------------------------------------------------------------------------------
-
-    async def _step(self, journal: ObservedJournal) -> None:
-        match self._random.choices(_STEPS, self._shares)[0]:
-            case "append":
-                await self._append(journal)
-            case "read":
-                await self._read(journal, self._random.randrange(_PARTITIONS))
-            case "delete":
-                await self._delete(journal)
-            case "purge":
-                await _all(self._purge(journal), self._beside(journal), self._beside(journal))
-            case "rewrite":
-                await self._rewrite(journal)
-            case "replace":
-                behind = self._random.randrange(9)
-                upto = max(self._facts.first_offset, self._at - behind)
-                self._facts.first_offset = upto
-                await journal.replace(upto, self._snapshot(upto))
-            case _:
-                await after(self._random.choice((1, 40, 300)))
-
-    async def _append(self, journal: ObservedJournal) -> None:
-        random, facts = self._random, self._facts
-        batches: list[StoredBatch] = []
-        for _ in range(random.randrange(3)):
-            partition, count = random.randrange(_PARTITIONS), random.randrange(1, 4)
-            start = facts.ends[partition]
-            facts.ends[partition] += count
-            batches.append(
-                _batch(partition, start, count, random.randbytes(random.choice(self._sizes)))
-            )
-            facts.sent[partition, start] = batches[-1].payload
-        records = [random.randbytes(random.randrange(30)) for _ in range(random.randrange(1, 4))]
-        self._appending = True
-        await journal.append(self._at, records, batches)
-        self._appending = False
-        facts.records |= dict(enumerate(records, self._at))
-        facts.batches |= {(each.partition, each.base_offset): each.payload for each in batches}
-        self._at += len(records)
-
-    async def _delete(self, journal: ObservedJournal) -> None:
-        partition = self._random.randrange(_PARTITIONS)
-        before = self._random.randrange(self._facts.ends[partition] + 1)
-        deleted = self._facts.deleted
-        deleted[partition] = max(deleted[partition], before)
-        await journal.batches.delete(partition, before=before, rows_max=4, bytes_max=_PLENTY)
-
-    async def _purge(self, journal: ObservedJournal) -> None:
-        """Delete to the end of some deletions, and give space back, as a broker does."""
-        random = self._random
-        for partition in random.sample(range(_PARTITIONS), random.randint(1, _PARTITIONS)):
-            await self._delete_all(journal, partition)
-        for _ in range(random.randrange(9)):
-            if not await journal.batches.give_back():
-                break
-        await after(random.choice(_QUIET_MS))
-
-    async def _delete_all(self, journal: ObservedJournal, partition: int) -> None:
-        facts = self._facts
-        end = facts.ends[partition]
-        before = self._random.choice((end, self._random.randrange(end + 1)))
-        facts.deleted[partition] = max(facts.deleted[partition], before)
-        while await journal.batches.delete(partition, before=before, rows_max=2, bytes_max=_PLENTY):
-            pass
-
-    async def _beside(self, journal: ObservedJournal) -> None:
-        """Do something of another task of a broker, beside a deletion."""
-        random = self._random
-        await after(random.choice((0.0, 0.05, 0.5, 2.0)) * random.random())
-        match random.choice(("read", "read", "delete", "give back", "append")):
-            case "read":
-                await self._read(journal, random.randrange(_PARTITIONS), from_start=True)
-            case "delete":
-                await self._delete_all(journal, random.randrange(_PARTITIONS))
-            case "give back":
-                await journal.batches.give_back()
-            case _:
-                if not self._appending:
-                    await self._append(journal)
-
-    async def _rewrite(self, journal: ObservedJournal) -> None:
-        facts = self._facts
-        known = [
-            key
-            for key in facts.batches
-            if key[1] >= facts.deleted[key[0]] and key not in facts.unsure
-        ]
-        if not known:
-            return
-        partition, at = self._random.choice(known)
-        found = await journal.batches.read(partition, at, max_bytes=1, upto=at + 1)
-        if not found:
-            if not self._is_deposed():
-                facts.violations.append(f"the acknowledged batch at {at} of {partition} is lost")
-            return
-        new = _batch(partition, at, found[0].record_count, b"new")
-        facts.unsure.add((partition, at))
-        await journal.batches.rewrite(partition, removed=(), replaced=[new])
-        facts.batches[partition, at] = b"new"
-        facts.unsure.discard((partition, at))
-
-    async def _snapshot(self, upto: int) -> AsyncIterator[Piece]:
-        for number in range(2):
-            yield [(upto, b"%d" % number)]
-
-    # -- looks -----------------------------------------------------------------------------------
-
-    async def _look(self, journal: ObservedJournal, first_offset: int | None) -> None:
-        """Read all, and compare it with the acknowledged steps."""
-        for partition in range(_PARTITIONS):
-            await self._read(journal, partition, from_start=True)
-        if first_offset is None:
-            return
-        records = dict(self._facts.records)
-        found: dict[int, bytes] = {}
-        async for piece in journal.read(first_offset, max_bytes=500):
-            found |= dict(piece)
-        wrong = [
-            at for at, record in records.items() if at >= first_offset and found.get(at) != record
-        ]
-        if self._is_deposed():
-            return  # The next owner may have gone on meanwhile.
-        if wrong or first_offset > self._facts.first_offset:
-            self._facts.violations.append(f"acknowledged records are lost or changed: {wrong[:5]}")
-
-    async def _read(
-        self, journal: ObservedJournal, partition: int, *, from_start: bool = False
-    ) -> None:
-        """Read a partition from somewhere on: all acknowledged batches are there, in order.
-
-        A batch whose deletion was lost, or is under way, has its payload, or is not there.
-        """
-        facts = self._facts
-        start = facts.deleted[partition]
-        start = self._random.randrange(start, max(start, facts.ends[partition]) + 1)
-        start = 0 if from_start else start
-        known = {
-            at: payload
-            for (number, at), payload in facts.batches.items()
-            if number == partition and at >= start
-        }
-        found: list[StoredBatch] = []
-        max_bytes = self._random.choice((2_000, 30_000))
-        at = start
-        while some := await journal.batches.read(partition, at, max_bytes=max_bytes, upto=_PLENTY):
-            found += some
-            at = some[-1].base_offset + some[-1].record_count
-        offsets = [each.base_offset for each in found]
-        payloads = {each.base_offset: each.payload for each in found}
-        deleted = self._facts.deleted[partition]
-        wrong = [
-            at
-            for at, payload in known.items()
-            if at >= deleted
-            and payloads.get(at) != payload
-            and (partition, at) not in facts.unsure
-            and facts.batches[partition, at] == payload
-        ]
-        foreign = [
-            at
-            for at, payload in payloads.items()
-            if payload not in (b"new", facts.sent[partition, at])
-        ]
-        if self._is_deposed():
-            return
-        if foreign:
-            facts.violations.append(f"foreign payloads are read in {partition}: {foreign[:5]}")
-        if wrong or offsets != sorted(set(offsets)):
-            facts.violations.append(f"acknowledged batches of {partition} are lost: {wrong[:5]}")
-
-
-async def _all(*works: Coroutine[object, object, None]) -> None:
-    """Do some work at the same time; raise the first error when all of it has ended."""
-    tasks = [asyncio.create_task(work) for work in works]
-    await asyncio.wait(tasks)
-    for task in tasks:
-        task.result()
-
-
-def _batch(partition: int, base_offset: int, count: int, payload: bytes) -> StoredBatch:
-    return StoredBatch(
-        partition=partition,
-        base_offset=base_offset,
-        record_count=count,
-        max_timestamp_ms=base_offset,
-        header=b"header",
-        payload=payload,
-    )
 
 
 class _Story:
@@ -321,21 +40,45 @@ class _Story:
         self._is_large = random.random() < 0.5
         self._facts = Facts()
         self._volume = SimulatedVolume(Random(random.getrandbits(64)))
-        self._living: list[tuple[_Owner, asyncio.Task[None]]] = []
+        self._living: list[tuple[Owner, asyncio.Task[None]]] = []
+        self._numbers = count()
 
     async def run(self) -> list[str]:
         """Run it, and return the violations."""
-        for number in range(_OWNERS):
-            random = Random(self._random.getrandbits(64))
-            owner = _Owner(self._facts, self._volume, random, number, is_large=self._is_large)
-            task = self._loop.start(owner.life, owner.live())
-            self._living.append((owner, task))
-            await self._end(owner, task)
+        for _ in range(_OWNERS):
+            owner, task = self._begin()
+            if self._random.random() < _DUELS:
+                await self._duel(owner, task)
+            else:
+                await self._end(owner, task)
             if self._facts.violations:
                 break
         if not self._facts.violations:
             self._lose_payloads()
         return list(self._facts.violations)
+
+    def _begin(self) -> "tuple[Owner, asyncio.Task[None]]":
+        """Let the next owner begin."""
+        random, number = Random(self._random.getrandbits(64)), next(self._numbers)
+        owner = Owner(self._facts, self._volume, random, number, is_large=self._is_large)
+        task = self._loop.start(owner.life, owner.live())
+        self._living.append((owner, task))
+        return owner, task
+
+    async def _duel(self, elder: Owner, task: "asyncio.Task[None]") -> None:
+        """Let another owner claim while one stands behind its claim; both go on for a while."""
+        random = self._random
+        self._volume.folder.sync_ms = SYNC_MS
+        await self._meet(task, "claim")
+        await after(random.uniform(0, random.choice((0.02, 0.3, 3))))
+        self._loop.stop_life(elder.life)
+        younger, task = self._begin()
+        await self._meet(task, "claim")
+        if random.random() < 0.5:
+            await self._meet(task, "sync")
+        self._loop.resume_life(elder.life)
+        await after(random.uniform(0, random.choice((5, 60))))
+        self._kill(younger)
 
     def _lose_payloads(self) -> None:
         """Cut a file of payloads in the end, if there is one: a start has to refuse the folder."""
@@ -350,7 +93,7 @@ class _Story:
             if not volume.tables.found_end().lost_payloads:
                 self._facts.violations.append(f"a start does not find that {name} is cut")
 
-    async def _end(self, owner: _Owner, task: "asyncio.Task[None]") -> None:
+    async def _end(self, owner: Owner, task: "asyncio.Task[None]") -> None:
         """Let an owner have its time, and end it or stop it."""
         random, folder = self._random, self._volume.folder
         folder.sync_ms = random.choice(((0.05, 0.6), (0.05, 0.6), (20, 60)))
@@ -358,9 +101,10 @@ class _Story:
         end = random.choice(("kill", "kill", "stand", "stop"))
         meets = 0.3 if end == "stand" and self._is_large else 0.75
         if random.random() < meets and not task.done():
-            meet = random.choice(("sync", "return")) if self._is_large else "sync"
+            meet = random.choice(("sync", "return", "clearing")) if self._is_large else "sync"
             await self._meet(task, meet)
-            await after(random.uniform(0, folder.sync_ms[1]))
+            if meet != "clearing":
+                await after(random.uniform(0, folder.sync_ms[1]))
         match end:
             case "stop":
                 await asyncio.wait([task], timeout=20)
@@ -373,24 +117,35 @@ class _Story:
                 self._kill(owner)
 
     async def _meet(self, task: "asyncio.Task[None]", what: str) -> None:
-        """Wait for a sync of the log or of payloads, or for space that comes back."""
+        """Wait for a sync, a return of space, a deletion beside a return of space, or a claim."""
         folder = self._volume.folder
         meets = self._loop.create_future()
-        meet = partial(meets.set_result, None)
-        if what == "sync":
-            folder.at_next_sync = meet
-        else:
-            folder.at_next_return = meet
+        meet = partial(_answer, meets)
+        match what:
+            case "sync":
+                folder.at_next_sync = meet
+            case "return":
+                folder.at_next_return = meet
+            case "clearing":
+                folder.at_next_clearing = meet
+            case _:
+                folder.at_next_claim = meet
         await asyncio.wait([task, meets], return_when=asyncio.FIRST_COMPLETED)
         folder.at_next_sync = folder.at_next_return = None
+        folder.at_next_clearing = folder.at_next_claim = None
 
-    def _kill(self, owner: _Owner) -> None:
+    def _kill(self, owner: Owner) -> None:
         """End a process, and if the power fails, all others with it."""
         self._loop.end_life(owner.life)
         if self._volume.end_process(owner.life):
             for other, _ in self._living:
                 self._loop.end_life(other.life)
             self._living.clear()
+
+
+def _answer(meets: "asyncio.Future[None]") -> None:
+    if not meets.done():
+        meets.set_result(None)
 
 
 def simulate_alone(seed: int) -> list[str]:

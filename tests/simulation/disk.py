@@ -31,8 +31,8 @@ from simulation.threads import SimulatedThread, pause
 from simulation.world import Life
 
 _LOOK_S = 3e-5
-_STEP_MAX = 2
-"""Few, so that the space of a file comes back in several steps."""
+_STEP_MAX = 1
+"""One payload, so that the space of a file comes back in several steps."""
 _BATCHES = """
 SELECT * FROM batches
 WHERE partition = ? ORDER BY base_offset
@@ -190,6 +190,9 @@ class SimulatedVolume:
     def logged(self, observer: Observer, text: str) -> None:
         """Be told that a handle's log is in front of the tables, which have everything by now."""
         self._owners[text] = observer
+        if self.folder.at_next_claim is not None:
+            self.folder.at_next_claim()
+            self.folder.at_next_claim = None
         if self._unfilled:
             at = self._unfilled[0].base_offset
             observer.broken(f"a claim lost acknowledged records from {at} on")

@@ -75,6 +75,10 @@ class Folder:
         """Called once, when the next sync of a file of the log begins."""
         self.at_next_return: Callable[[], object] | None = None
         """Called once, when space of payloads next comes back."""
+        self.at_next_clearing: Callable[[], object] | None = None
+        """Called when a deletion has come to its end beside a return of space."""
+        self.at_next_claim: Callable[[], object] | None = None
+        """Called once, when a process next has a log of its own in front of the tables."""
         self.database: object = None
         """What SQLite has in it."""
         self.names: dict[str, Inode] = {}
