@@ -8,6 +8,8 @@ starts no process: ``Guard`` refuses the process and names this file.
 
 import sys
 from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from functools import cache
 from pathlib import PurePosixPath
 
 MARKERS = ("browser", "mariadb", "postgres", "processes", "spark")
@@ -100,15 +102,18 @@ After the last test of a process, pg_ctl stops the server of earlier tests, and 
 its user may run pg_ctl."""
 
 
-def engines(path: str, fixtures: Collection[str], parameter: object = None) -> set[str]:
+def engines(path: str, fixtures: Collection[str], parameter: object = None) -> AbstractSet[str]:
     """Return the markers of a test, by its path, its fixtures and its parameter ``engine``."""
-    found = {marker for folder, marker in FOLDERS.items() if is_below(path, folder)}
-    found |= {FIXTURES[name] for name in fixtures if name in FIXTURES}
-    if path in FILES:
-        found.add(FILES[path])
+    found = _of_file(path) | {FIXTURES[name] for name in fixtures if name in FIXTURES}
     if isinstance(parameter, str) and parameter in PARAMETERS:
-        found.add(PARAMETERS[parameter])
+        return found | {PARAMETERS[parameter]}
     return found
+
+
+@cache
+def _of_file(path: str) -> frozenset[str]:
+    of_folders = {marker for folder, marker in FOLDERS.items() if is_below(path, folder)}
+    return frozenset(of_folders | ({FILES[path]} if path in FILES else set()))
 
 
 def is_below(path: str, folder: str) -> bool:
