@@ -15,7 +15,7 @@ PAIRS = "a:1\nb:2\nc:3\n"
 
 def read(semel: CommandLine, topic: str, *options: str) -> list[str]:
     """Read all that is there now."""
-    return semel("consume", topic, "--from-beginning", "--timeout", "0.3", *options).lines
+    return semel("consume", topic, "--from-beginning", "--to-end", *options).lines
 
 
 # -- topics
@@ -170,7 +170,7 @@ def test_an_offset_that_the_log_does_not_hold_is_refused_with_the_range(
     semel: CommandLine, topic: str
 ) -> None:
     semel("produce", topic, "-p", "0", stdin="one\ntwo\n")
-    from_second = ("consume", topic, "-p", "0", "--timeout", "0.3", "--offset")
+    from_second = ("consume", topic, "-p", "0", "--to-end", "--offset")
     assert semel(*from_second, "1").lines == ["two"]
     assert semel(*from_second, "2").lines == []
     refused = semel(*from_second, "7", status=1).err
@@ -186,12 +186,12 @@ def test_a_batch_that_cannot_be_opened_is_named_and_skipped_by_its_name(
     semel("produce", topic, "-p", "0", stdin="before\n")
     produce_raw(bootstrap, topic, header_bomb())
     semel("produce", topic, "-p", "0", stdin="behind\n")
-    from_the_start = ("consume", topic, "--from-beginning", "--timeout", "0.3")
+    from_the_start = ("consume", topic, "--from-beginning", "--to-end")
     refused = semel(*from_the_start, status=1)
     assert refused.lines == ["before"]
     assert f"{topic}-0, offset 1: batch at offset 1 has more than 1024 headers" in refused.err
     assert semel(*from_the_start, "--skip-batch", f"{topic}:0:1").lines == ["before", "behind"]
-    past = semel("consume", topic, "-p", "0", "--offset", "2", "--timeout", "0.3")
+    past = semel("consume", topic, "-p", "0", "--offset", "2", "--to-end")
     assert past.lines == ["behind"]
     assert "TOPIC:PARTITION:OFFSET" in semel(*from_the_start, "--skip-batch", "x", status=2).err
 

@@ -25,7 +25,7 @@ def prepare(semel: CommandLine, topic: str, *values: bytes) -> None:
 
 def read(semel: CommandLine, topic: str) -> list[str]:
     """Read all that is there now."""
-    return semel("consume", topic, "--from-beginning", "--timeout", "0.3").lines
+    return semel("consume", topic, "--from-beginning", "--to-end").lines
 
 
 def test_what_is_prepared_is_found_and_committed(semel: CommandLine, topic: str) -> None:

@@ -30,5 +30,5 @@ def test_small_batches_of_a_topic_are_cut(semel: CommandLine, topic: str) -> Non
     semel("topics", "alter", topic, "--config", "max.message.bytes=100000")
     lines = [f"{number:0500}" for number in range(2_000)]
     semel("produce", topic, "-p", "0", stdin="\n".join(lines))
-    consumed = semel("consume", topic, "--from-beginning", "--timeout", "0.3")
+    consumed = semel("consume", topic, "--from-beginning", "--to-end")
     assert consumed.lines == lines

@@ -18,16 +18,27 @@ from semel_cli.shared.output import examples, note
 from semel_console.insight.texts import counted
 
 if TYPE_CHECKING:
-    from aiosemel import Consumer, ConsumerOptions, OffsetReset, SemelClient
+    from aiosemel import (
+        Consumer,
+        ConsumerOptions,
+        IsolationLevel,
+        OffsetReset,
+        SemelClient,
+        TopicPartition,
+    )
+
+    Ends = dict[TopicPartition, int]
 
 _POLL_RECORDS = 1_000
 _POLL_MS = 500
+_POLL_TO_END_MS = 50
+"""Aborted records and markers before the end are no records: no poll returns for them."""
 
 EXAMPLES = examples(
     "semel consume greetings --from-beginning",
     "semel consume orders --group reports   # goes on where the group stopped",
     "semel consume orders --partition 2 --offset 100 --max-messages 10",
-    "semel consume orders --format json --timeout 1 --from-beginning | jq .value",
+    "semel consume orders --format json --from-beginning --to-end | jq .value",
     "semel consume orders --from-beginning --skip-batch orders:0:42",
     "semel consume orders --format '%t-%p@%o %k = %v\\n'",
 )
@@ -43,6 +54,8 @@ class _Request:
     offset: int | None
     max_messages: int | None
     timeout_s: float | None
+    to_end: bool
+    isolation: "IsolationLevel"
     write: Formatter
 
 
@@ -111,6 +124,13 @@ Timeout = Annotated[
         show_default="none",
     ),
 ]
+ToEnd = Annotated[
+    bool,
+    typer.Option(
+        "--to-end",
+        help="Stop at the ends that the partitions have when the command starts.",
+    ),
+]
 Isolation = Annotated[
     str, typer.Option(metavar="LEVEL", help="read_committed or read_uncommitted.")
 ]
@@ -133,6 +153,7 @@ def consume(  # noqa: PLR0913, PLR0917 - each option is an argument
     offset: Offset = None,
     max_messages: MaxMessages = None,
     timeout: Timeout = None,
+    to_end: ToEnd = False,
     isolation: Isolation = "read_committed",
     record_format: RecordFormat = "value",
     skip_batch: SkippedBatches = None,
@@ -150,6 +171,8 @@ def consume(  # noqa: PLR0913, PLR0917 - each option is an argument
         fail("--offset needs a --partition", EXIT_USAGE)
     if offset is not None and from_beginning:
         fail("--offset and --from-beginning both say where to start: give one", EXIT_USAGE)
+    if to_end and group is not None:
+        fail("--to-end goes without --group: members share the partitions", EXIT_USAGE)
     try:
         write = formatter(record_format)
     except ValueError as error:
@@ -161,15 +184,18 @@ def consume(  # noqa: PLR0913, PLR0917 - each option is an argument
         offset=offset,
         max_messages=max_messages,
         timeout_s=timeout,
+        to_end=to_end,
+        isolation=_isolation(isolation),
         write=write,
     )
     reset = _reset(offset, from_beginning=from_beginning)
-    options = _options(isolation, reset, skip_batch or ())
+    options = _options(request.isolation, reset, skip_batch or ())
 
     async def work(client: "SemelClient") -> int:
         async with client.consumer(group, options) as consumer:
             await _choose_partitions(client, consumer, request)
-            return await _write_all(consumer, request)
+            ends = await _ends(client, consumer, request) if to_end else None
+            return await _write_all(consumer, request, ends)
 
     count = with_client(bootstrap, work, changes=group is not None)
     if sys.stderr.isatty():
@@ -185,16 +211,21 @@ def _reset(offset: int | None, *, from_beginning: bool) -> "OffsetReset":
     return OffsetReset.EARLIEST if from_beginning else OffsetReset.LATEST
 
 
-def _options(isolation: str, reset: "OffsetReset", skipped: Sequence[str]) -> "ConsumerOptions":
-    from aiosemel import BatchPlace, ConsumerOptions, IsolationLevel
-    from aiosemel.errors import InvalidConfigError
+def _isolation(text: str) -> "IsolationLevel":
+    from aiosemel import IsolationLevel
 
     try:
-        level = IsolationLevel(isolation)
+        return IsolationLevel(text)
     except ValueError:
-        raise UsageError(
-            f"isolation {isolation!r} is neither {' nor '.join(IsolationLevel)}"
-        ) from None
+        raise UsageError(f"isolation {text!r} is neither {' nor '.join(IsolationLevel)}") from None
+
+
+def _options(
+    level: "IsolationLevel", reset: "OffsetReset", skipped: Sequence[str]
+) -> "ConsumerOptions":
+    from aiosemel import BatchPlace, ConsumerOptions
+    from aiosemel.errors import InvalidConfigError
+
     try:
         batches = tuple(map(BatchPlace.parse, skipped))
     except InvalidConfigError as error:
@@ -221,13 +252,48 @@ async def _choose_partitions(
             consumer.seek(partition, request.offset)
 
 
-async def _write_all(consumer: "Consumer", request: _Request) -> int:
+async def _ends(client: "SemelClient", consumer: "Consumer", request: _Request) -> "Ends":
+    """Return where the partitions end now, for a reader of this isolation level.
+
+    An offset behind the end of a log has an end of its own: a poll raises what is wrong with it.
+    """
+    from aiosemel import IsolationLevel
+
+    ends = await _latest(client, consumer, request.isolation)
+    if request.offset is None:
+        return ends
+    logs = await _latest(client, consumer, IsolationLevel.READ_UNCOMMITTED)
+    return {at: request.offset + 1 if request.offset > logs[at] else ends[at] for at in ends}
+
+
+async def _latest(client: "SemelClient", consumer: "Consumer", level: "IsolationLevel") -> "Ends":
+    from aiosemel import OffsetSpec
+
+    found = await client.admin().list_offsets(
+        dict.fromkeys(consumer.assignment(), OffsetSpec.LATEST), isolation_level=level
+    )
+    return {partition: at.offset for partition, at in found.items() if at is not None}
+
+
+async def _is_before(consumer: "Consumer", ends: "Ends | None") -> bool:
+    """Whether there is something to read before the ends; without ends there always may be."""
+    if ends is None:
+        return True
+    for partition, end in list(ends.items()):
+        if await consumer.position(partition) < end:
+            return True
+        del ends[partition]
+    return False
+
+
+async def _write_all(consumer: "Consumer", request: _Request, ends: "Ends | None") -> int:
     """Write records until told to stop, or there are enough; returns how many there were."""
     count = 0
     quiet_since = asyncio.get_running_loop().time()
+    enough = request.max_messages or sys.maxsize
     try:
-        while request.max_messages is None or count < request.max_messages:
-            records_max = min(_POLL_RECORDS, (request.max_messages or sys.maxsize) - count)
+        while count < enough and await _is_before(consumer, ends):
+            records_max = min(_POLL_RECORDS, enough - count)
             polled = await consumer.poll(records_max, timeout_ms=_poll_ms(request, quiet_since))
             records = [record for batch in polled.values() for record in batch]
             now = asyncio.get_running_loop().time()
@@ -250,7 +316,8 @@ async def _write_all(consumer: "Consumer", request: _Request) -> int:
 
 
 def _poll_ms(request: _Request, quiet_since: float) -> int:
+    poll_ms = _POLL_TO_END_MS if request.to_end else _POLL_MS
     if request.timeout_s is None:
-        return _POLL_MS
+        return poll_ms
     left_s = quiet_since + request.timeout_s - asyncio.get_running_loop().time()
-    return max(0, min(_POLL_MS, int(left_s * 1000) + 1))
+    return max(0, min(poll_ms, int(left_s * 1000) + 1))
