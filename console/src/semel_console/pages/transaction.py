@@ -1,6 +1,7 @@
 """One transactional id, or one of its transactions."""
 
 import asyncio
+from dataclasses import replace
 
 from starlette.responses import Response
 
@@ -22,31 +23,37 @@ _ENDED_MAX = 20
 async def show(visit: Visit) -> Response:
     """Show a transactional id; with an epoch, that transaction and how it ended."""
     name, epoch = visit.needed("transactional_id"), visit.number("epoch")
+    producer_id = visit.number("producer_id")
     admin = visit.admin
     async with asyncio.TaskGroup() as tasks:
         describing = tasks.create_task(
             visit.ask("The transactional id", admin.describe_transactions(name))
         )
         deciding = epoch is not None and tasks.create_task(
-            visit.ask("The outcome", admin.get_transaction_outcome(name, epoch))
+            visit.ask(
+                "The outcome", admin.get_transaction_outcome(name, epoch, producer_id=producer_id)
+            )
         )
         remembering = tasks.create_task(
             visit.ask(
                 "The history",
                 admin.transaction_history(
-                    HistoryFilter(transactional_id=name, producer_epoch=epoch),
-                    limit=_ENDED_MAX if epoch is None else 1,
+                    HistoryFilter(
+                        transactional_id=name, producer_epoch=epoch, producer_id=producer_id
+                    ),
+                    limit=_ENDED_MAX,
                 ),
             )
         )
     described, history = describing.result(), remembering.result()
     async with asyncio.TaskGroup() as tasks:
-        told = tasks.create_task(_told(visit, described, epoch))
+        told = tasks.create_task(_told(visit, _of_producer(described, producer_id), epoch))
         ended = tasks.create_task(_ended_writes(visit, history, epoch))
     asked = Asked(
         transactional_id=name,
         described=described,
         epoch=epoch,
+        producer_id=producer_id,
         outcome=deciding.result() if deciding else None,
         history=history,
         told=told.result(),
@@ -59,6 +66,22 @@ async def show(visit: Visit) -> Response:
             visit.options.jaeger,
             acts=visit.options.mode is Mode.OPERATOR,
         )
+    )
+
+
+def _of_producer(
+    described: TransactionalIdDescription | Missing, producer_id: int | None
+) -> TransactionalIdDescription | Missing:
+    """Return the id with the transactions of one producer only; None: with those of all."""
+    if isinstance(described, Missing) or producer_id is None:
+        return described
+    return replace(
+        described,
+        transactions=tuple(
+            each
+            for each in described.transactions
+            if (each.producer_id or described.producer_id) == producer_id
+        ),
     )
 
 
@@ -105,7 +128,7 @@ async def _ended_writes(
     visit: Visit, history: TransactionHistory | Missing, epoch: int | None
 ) -> Writes:
     """Return the records of the transaction that the page is about, once it has ended."""
-    if epoch is None or isinstance(history, Missing) or not history.transactions:
+    if epoch is None or isinstance(history, Missing) or len(history.transactions) != 1:
         return {}
     found = await ended_writes(visit.admin, history.transactions[0])
     return {

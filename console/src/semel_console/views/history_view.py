@@ -192,7 +192,11 @@ def _row(each: EndedTransaction) -> Row:
             cell(each.transactional_id),
             link(
                 each.producer_epoch,
-                places.transaction(each.transactional_id, each.producer_epoch),
+                places.transaction(
+                    each.transactional_id,
+                    each.producer_epoch,
+                    None if each.txn_version is None else each.producer_id,
+                ),
             ),
             outcome_badge(each),
             cell(each.abort_reason),

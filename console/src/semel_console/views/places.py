@@ -13,9 +13,16 @@ def address(path: str, **parameters: str | int | None) -> str:
     return f"{path}?{urlencode(given)}" if given else path
 
 
-def transaction(transactional_id: str, epoch: int | None = None) -> str:
-    """Return where a transactional id, or one of its transactions, is described."""
-    return address("/transaction", transactional_id=transactional_id, epoch=epoch)
+def transaction(
+    transactional_id: str, epoch: int | None = None, producer_id: int | None = None
+) -> str:
+    """Return where a transactional id, or one of its transactions, is described.
+
+    Writers of joint transactions share id and epoch: only the producer id tells them apart.
+    """
+    return address(
+        "/transaction", transactional_id=transactional_id, epoch=epoch, producer_id=producer_id
+    )
 
 
 def topic(name: str) -> str:

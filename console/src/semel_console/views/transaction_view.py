@@ -53,6 +53,8 @@ class Asked:
     described: TransactionalIdDescription | Missing
     epoch: int | None
     """The transaction that the page is about; None: the id with all of them."""
+    producer_id: int | None
+    """Of that transaction; None: of the id's producer, or of any writer of a joint transaction."""
     outcome: TransactionOutcomeDescription | Missing | None
     """None: no epoch is asked for."""
     history: TransactionHistory | Missing
@@ -77,6 +79,10 @@ def transaction_page(asked: Asked, now_ms: int, jaeger: str, *, acts: bool) -> P
     words: tuple[str | int, ...] = ("transactions", "describe", name)
     if asked.epoch is not None:
         words = ("transactions", "timeline", name, asked.epoch)
+    kept = [("transactional_id", name)]
+    if asked.producer_id is not None:
+        words = (*words, "--producer-id", asked.producer_id) if asked.epoch is not None else words
+        kept.append(("producer_id", str(asked.producer_id)))
     return Page(
         title=title,
         command=places.command(*words),
@@ -84,7 +90,7 @@ def transaction_page(asked: Asked, now_ms: int, jaeger: str, *, acts: bool) -> P
         trail=(link("Transactions", "/transactions"), *_above(asked)),
         form=Form(
             action="/transaction",
-            kept=(("transactional_id", name),),
+            kept=kept,
             fields=(Field(name="epoch", label="Epoch", value=_text(asked.epoch)),),
             button="How did it end?",
         ),
@@ -104,13 +110,22 @@ def _text(number: int | None) -> str:
 def _chosen(asked: Asked) -> TransactionDescription | None:
     if isinstance(asked.described, Missing) or asked.epoch is None:
         return None
-    found = (each for each in asked.described.transactions if each.producer_epoch == asked.epoch)
-    return next(found, None)
+    found = [
+        each
+        for each in asked.described.transactions
+        if each.producer_epoch == asked.epoch
+        and asked.producer_id in (None, each.producer_id or asked.described.producer_id)
+    ]
+    return found[0] if len(found) == 1 else None
 
 
 def _outcome(asked: Asked) -> Sequence[Section]:
     if asked.outcome is None:
         return ()
+    described = asked.described
+    if asked.producer_id is None and not isinstance(described, Missing) and described.joint:
+        text = "Each writer of a joint transaction has a producer id of its own."
+        return (Section(title="", blocks=(Notice(text=text),)),)
     if isinstance(asked.outcome, Missing):
         return (Section(title="", blocks=(asked.outcome,)),)
     return (Section(title="", blocks=(outcome_notice(asked.outcome),)),)
@@ -165,6 +180,9 @@ def _ended(asked: Asked, jaeger: str) -> Sequence[Section]:
         return ()
     if isinstance(asked.history, Missing):
         return (Section(title="", blocks=(asked.history,)),)
+    if len(asked.history.transactions) > 1:
+        grid = history_grid(asked.history.transactions)
+        return (Section(title="Transactions of this epoch", blocks=(grid,)),)
     for ended in asked.history.transactions:
         return ended_sections(ended, _trace(ended.traceparent, jaeger), asked.ended_writes)
     return ()
@@ -196,7 +214,7 @@ def _all(asked: Asked, now_ms: int) -> Sequence[Section]:
         )
     ]
     if described.joint is not None:
-        blocks += _joint(described.joint, now_ms)
+        blocks += _joint(described.transactional_id, described.joint, now_ms)
     blocks.append(
         Grid(
             headings=("Epoch", "State", "Began", "Age", "Markers missing", "Reason"),
@@ -206,7 +224,11 @@ def _all(asked: Asked, now_ms: int) -> Sequence[Section]:
                     cells=(
                         link(
                             each.producer_epoch,
-                            places.transaction(described.transactional_id, each.producer_epoch),
+                            places.transaction(
+                                described.transactional_id,
+                                each.producer_epoch,
+                                each.producer_id or None,
+                            ),
                         ),
                         transaction_state(each.state),
                         cell(time_text(each.start_time_ms or 0)),
@@ -239,7 +261,7 @@ def _names(each: TransactionDescription) -> list[str]:
     return [*map(str, missing.partitions), *(f"group {name}" for name in missing.group_ids)]
 
 
-def _joint(joint: JointDescription, now_ms: int) -> Sequence[Block]:
+def _joint(transactional_id: str, joint: JointDescription, now_ms: int) -> Sequence[Block]:
     return (
         Facts(
             pairs=(
@@ -259,7 +281,12 @@ def _joint(joint: JointDescription, now_ms: int) -> Sequence[Block]:
                     cells=(
                         cell(writer.writer),
                         cell(writer.producer_id),
-                        cell(writer.producer_epoch),
+                        link(
+                            writer.producer_epoch,
+                            places.transaction(
+                                transactional_id, writer.producer_epoch, writer.producer_id
+                            ),
+                        ),
                     )
                 )
                 for writer in joint.writers
