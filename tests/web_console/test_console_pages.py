@@ -374,7 +374,7 @@ async def test_a_search_says_that_there_is_more_than_it_shows(stage: Stage) -> N
     assert "More than" not in (await stage.page("/search", q="id-")).text
     await with_ids(stage, FOUND_MAX + 1)
     page = await stage.page("/search", q="id-")
-    assert f"More than {FOUND_MAX} have this text in their names" in page.text
+    assert f"More than {FOUND_MAX} names have this text" in page.text
     assert f"id-{FOUND_MAX - 1:03d}" in page.text
     assert f"id-{FOUND_MAX:03d}" not in page.text
 
