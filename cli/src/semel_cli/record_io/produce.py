@@ -45,7 +45,7 @@ EXAMPLES = examples(
     "semel produce orders --transactional-id load-1 < orders.txt   # all or none",
     "echo me | semel produce leader -p 0 --expected-offset 7   # the first wins",
     "semel consume orders --from-beginning --format json \\",
-    "  --timeout 1 | semel produce copy --format json",
+    "  --to-end | semel produce copy --format json",
 )
 
 Parse = Callable[[bytes], InputRecord]
