@@ -4,11 +4,22 @@ All tests of Spark are one unit, and the first one. They share one session, and 
 process to start, which gRPC does not survive after its first use. Then the files come whose tests
 start engines or are slow, some for minutes. The quick files are last, so that workers end together.
 Files of one turn keep the order of `testpaths`.
+
+The files that read the whole source tree are one unit, too: the process that parses it keeps it.
 """
 
 from xdist.scheduler import LoadFileScheduling
 
 SPARK = "pipeline/tests/"
+
+TREE = (
+    "tests/test_import_circles.py",
+    "tests/test_prose.py",
+    "tests/test_pure_modules_page.py",
+    "tests/test_scenarios.py",
+    "tests/test_tidy.py",
+)
+"""The files whose tests use `source_tree`."""
 
 
 def turn(nodeid: str, *, is_long: bool) -> int:
@@ -18,8 +29,16 @@ def turn(nodeid: str, *, is_long: bool) -> int:
     return 1 if is_long else 2
 
 
+def unit(nodeid: str) -> str:
+    """Return the name of the tests that one process must run together with a test."""
+    if nodeid.startswith(SPARK):
+        return SPARK
+    path = nodeid.partition("::")[0]
+    return "source tree" if path in TREE else path
+
+
 class FileScheduling(LoadFileScheduling):
-    """xdist's schedule by file, except for Spark."""
+    """xdist's schedule by file, except for Spark and for the source tree."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return SPARK if nodeid.startswith(SPARK) else nodeid.partition("::")[0]
+        return unit(nodeid)
