@@ -141,7 +141,7 @@ def test_deleting_asks_first(semel: CommandLine, topic: str) -> None:
     semel("topics", "delete", topic, stdin="y\n")
 
 
-def test_deleting_what_is_not_there_is_a_failure_unless_told_otherwise(semel: CommandLine) -> None:
+def test_deleting_a_missing_thing_is_a_failure_unless_told_otherwise(semel: CommandLine) -> None:
     assert "nowhere" in semel("topics", "delete", "nowhere", "--yes", status=1).err
     semel("topics", "delete", "nowhere", "--yes", "--if-exists")
 
@@ -338,7 +338,7 @@ def test_a_variable_that_is_empty_names_no_cluster() -> None:
     assert "which cluster?" in failed.err
 
 
-def test_an_address_where_nobody_answers_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_without_an_answer_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command_session, "API_TIMEOUT_MS", 200)
     failed = CommandLine({})("topics", "list", "--bootstrap", "127.0.0.1:1", status=1)
     assert "127.0.0.1:1" in failed.err
@@ -437,7 +437,7 @@ def test_an_operator_says_why_or_only_looks(semel: CommandLine, topic: str) -> N
     assert semel(*fence, "--dry-run").json["fenced_epoch"] == 3
 
 
-def test_the_doctor_says_who_takes_an_id_from_whom(semel: CommandLine, topic: str) -> None:
+def test_the_doctor_names_both_owners_of_a_taken_id(semel: CommandLine, topic: str) -> None:
     semel("produce", topic, "--transactional-id", topic, stdin="1\n")
     for _ in range(3):
         semel("transactions", "fence", topic, "--reason", "a duel")

@@ -97,7 +97,7 @@ def test_a_broker_is_emptied_and_taken_back(semel: CommandLine, topic: str) -> N
     assert semel("cluster", "rebalance").lines == ["TOPIC\tPARTITION\tLEADER\tMOVING-TO"]
 
 
-def test_a_broker_that_nobody_knows_is_not_decommissioned(semel: CommandLine) -> None:
+def test_an_unknown_broker_is_not_decommissioned(semel: CommandLine) -> None:
     assert "no broker 7" in semel("cluster", "decommission", "broker-7", status=1).err
 
 

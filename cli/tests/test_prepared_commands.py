@@ -79,6 +79,6 @@ def test_an_id_that_is_not_there_cannot_be_completed(semel: CommandLine) -> None
     assert "nobody" in failed.err
 
 
-def test_who_completes_a_transaction_says_what_is_decided(semel: CommandLine) -> None:
+def test_an_operator_who_completes_a_transaction_types_the_decision(semel: CommandLine) -> None:
     refused = semel("transactions", "complete", "nobody", "1", status=2).err
     assert "Give --commit or --abort" in refused

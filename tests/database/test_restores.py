@@ -226,7 +226,7 @@ async def test_a_database_that_went_back_is_named(aged: Layer, backups: Backups)
         assert sorted(await restored.paid.visible_receipts()) == [1, 11, 11, 21, 31]
 
 
-async def test_a_database_that_went_back_may_leave_out_what_was_sent(
+async def test_a_database_that_went_back_may_leave_out_sent_rows(
     aged: Layer, backups: Backups
 ) -> None:
     backups.restore_database()

@@ -220,7 +220,7 @@ async def test_all_clients_of_a_joint_transaction_share_its_trace(
 
 
 @pytest.mark.parametrize("is_on", [False, True], ids=["off", "not sampled"])
-async def test_what_is_not_traced_leaves_neither_headers_nor_spans(is_on: bool) -> None:
+async def test_an_untraced_call_leaves_neither_headers_nor_spans(is_on: bool) -> None:
     exporter = InMemorySpanExporter()
     provider = TracerProvider(sampler=ALWAYS_OFF, shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(exporter))

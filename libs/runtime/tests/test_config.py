@@ -50,7 +50,7 @@ def test_the_listener_between_services_must_be_bound() -> None:
         ServiceSettings(data_dir=Path(), inter_broker_listener_name="internal")
 
 
-def test_what_is_not_advertised_is_told_as_it_was_bound() -> None:
+def test_a_listener_that_is_not_advertised_is_told_as_it_was_bound() -> None:
     settings = ServiceSettings(
         data_dir=Path(),
         listeners="default://127.0.0.1:0,client://127.0.0.1:0",

@@ -42,7 +42,9 @@ def test_an_order_line_keeps_its_cents_and_its_time(spark: SparkSession) -> None
     assert found == [(1, Decimal("16.00"), at), (2, Decimal("0.10"), at)]
 
 
-def test_whatever_is_no_order_line_is_rejected_with_its_first_fault(spark: SparkSession) -> None:
+def test_a_record_that_is_no_order_line_is_rejected_with_its_first_fault(
+    spark: SparkSession,
+) -> None:
     lines = orders.parsed(records(spark, *FAULTS)).orderBy("record_offset")
     found = {
         None if row.record_value is None else bytes(row.record_value): row.fault

@@ -102,7 +102,7 @@ def test_closed_and_open_days_together_are_right() -> None:
         ),
     ],
 )
-def test_whatever_is_lost_doubled_or_wrong_by_a_cent_is_named(wrong: Found, said: str) -> None:
+def test_each_order_lost_doubled_or_wrong_by_a_cent_is_named(wrong: Found, said: str) -> None:
     (found,) = differences(wrong, ORDERS, BAD)
     assert said in found
 

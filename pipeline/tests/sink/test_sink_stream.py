@@ -112,7 +112,7 @@ def test_a_checkpoint_from_before_is_refused(streams: Streams, tmp_path: Path) -
     assert streams.written() == [b"0", b"1", b"2"]
 
 
-def test_a_topic_that_is_gone_is_named_and_what_was_for_it_is_written_to_the_next_one(
+def test_a_topic_that_is_gone_is_named_and_its_rows_are_written_to_the_next_one(
     streams: Streams,
 ) -> None:
     admin = streams.semel.client.admin()

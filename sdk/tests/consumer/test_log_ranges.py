@@ -373,7 +373,7 @@ async def test_described_topics_are_the_present_ones(fake: FakeCluster) -> None:
     assert asked == fake.topics["orders"], "the client knows it from then on"
 
 
-async def test_an_answer_that_lags_behind_what_is_known_is_not_taken(fake: FakeCluster) -> None:
+async def test_an_answer_that_lags_behind_known_metadata_is_not_taken(fake: FakeCluster) -> None:
     """Coordinators follow the cluster's metadata: one of them may not have heard yet."""
     loop = asyncio.get_running_loop()
     async with client_of(fake) as client:

@@ -386,7 +386,7 @@ def test_pauses_are_bounded() -> None:
         assert middle * 0.8 <= pause <= middle * 1.2
 
 
-async def test_a_deadline_says_what_is_left() -> None:
+async def test_a_deadline_says_how_much_time_remains() -> None:
     deadline = Deadline.after_ms(1_500)
     assert (deadline.remaining_ms(), deadline.passed) == (1_500, False)
     await elapse(2)

@@ -64,7 +64,7 @@ def test_everyone_includes_instances_beyond_the_layout() -> None:
     assert alone.instance_ids(COORDINATOR) == (0,)
 
 
-def test_a_decommissioned_broker_is_asked_as_long_as_it_leads_anything() -> None:
+def test_a_decommissioned_instance_is_asked_as_long_as_it_leads_anything() -> None:
     everything = [internal(InternalTopic.CONSUMER_OFFSETS, each, 3) for each in range(50)]
     emptied = merge(None, response(*everything, closed=(0, 3)))
     assert emptied.instance_ids(GROUP_COORDINATOR) == (3,)

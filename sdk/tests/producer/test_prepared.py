@@ -124,7 +124,7 @@ async def test_a_block_that_prepares_does_nothing_at_its_end(fake: FakeCluster) 
     assert not ends(fake)
 
 
-async def test_what_is_not_acknowledged_cannot_be_prepared(fake: FakeCluster) -> None:
+async def test_an_unacknowledged_send_cannot_be_prepared(fake: FakeCluster) -> None:
     fake.then("Produce", RefusePartition(OutOfOrderSequenceNumberError("x")))
     async with open_client(fake) as client:
         producer = await begun(client)

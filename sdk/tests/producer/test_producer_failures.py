@@ -239,7 +239,7 @@ async def test_without_any_producer_id_the_producer_is_done(fake: FakeCluster) -
             await producer.send("t", b"v")
 
 
-async def test_what_is_sent_to_a_deleted_topic_fails_at_once_and_the_next_goes_to_its_successor(
+async def test_a_send_to_a_deleted_topic_fails_at_once_and_the_next_goes_to_its_successor(
     fake: FakeCluster,
 ) -> None:
     async with open_client(fake) as client:

@@ -154,7 +154,7 @@ async def test_an_exception_waits_for_records_that_are_taken(fake: FakeCluster) 
     assert fake.stored("t", 0) == [b"v"]
 
 
-async def test_closing_sends_what_is_there(fake: FakeCluster) -> None:
+async def test_closing_sends_the_buffered_records(fake: FakeCluster) -> None:
     async with open_client(fake) as client:
         async with client.producer() as producer:
             delivery = await producer.send("t", b"v")
@@ -175,7 +175,7 @@ async def test_closing_the_client_closes_producers(fake: FakeCluster) -> None:
         await producer.send("t", b"v")
 
 
-async def test_a_cancelled_close_gives_up_what_is_there(fake: FakeCluster) -> None:
+async def test_a_cancelled_close_gives_up_the_buffered_records(fake: FakeCluster) -> None:
     fake.then("Produce", Hold(asyncio.Event()))
     async with open_client(fake) as client:
         producer = client.producer()

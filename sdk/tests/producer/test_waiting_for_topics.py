@@ -55,7 +55,7 @@ async def test_all_who_wait_for_a_topic_hear_that_it_is_not_there(
     assert cluster.cache.failures.last is None
 
 
-async def test_who_waits_until_nobody_answers_is_not_told_that_a_topic_is_not_there(
+async def test_without_an_answer_a_caller_is_not_told_that_a_topic_is_missing(
     fake: FakeCluster,
 ) -> None:
     cluster = cluster_of(fake)

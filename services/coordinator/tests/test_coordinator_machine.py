@@ -39,7 +39,7 @@ def replay(onto: CoordinatorMachine, *records: CoordinatorRecord) -> None:
         onto.replay(offset, record)
 
 
-def test_the_controller_s_copy_shows_what_was_decided() -> None:
+def test_the_controller_s_copy_shows_its_decisions() -> None:
     controller = machine()
     assert controller.show_changes() == 0
     replay(controller, *controller.controller.create_cluster(CLUSTER_ID, LAYOUT).records)

@@ -68,7 +68,7 @@ async def test_a_transaction_about_to_time_out_is_asked_about_again_then() -> No
 
 
 @in_virtual_time
-async def test_whoever_needs_stable_offsets_does_not_wait_for_the_interval() -> None:
+async def test_a_reader_of_stable_offsets_does_not_wait_for_the_interval() -> None:
     async with cluster_in_memory() as service:
         service.coordinators.answer = lambda _: ABORTED
         await service.txn_commit({0: 8})
@@ -78,7 +78,7 @@ async def test_whoever_needs_stable_offsets_does_not_wait_for_the_interval() -> 
 
 
 @in_virtual_time
-async def test_who_waits_and_asks_all_the_time_makes_few_inquiries() -> None:
+async def test_a_reader_that_waits_and_asks_all_the_time_makes_few_inquiries() -> None:
     async with cluster_in_memory() as service:
         await service.txn_commit({0: 8})
         for _ in range(100):

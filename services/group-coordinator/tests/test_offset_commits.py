@@ -85,7 +85,7 @@ def test_a_group_may_have_so_many_offsets_and_no_more() -> None:
         group.commit({2: 1})
 
 
-def test_a_group_that_has_too_many_offsets_still_moves_those_that_it_has() -> None:
+def test_a_group_that_has_too_many_offsets_still_moves_them() -> None:
     """A transaction's offsets are counted by themselves, and then are there as well."""
     group = GroupHarness(limits=GroupLimits(offsets_max=1))
     group.commit({0: 1})
@@ -116,7 +116,7 @@ def test_a_group_that_has_offsets_in_a_transaction_only_takes_its_room() -> None
         group.commit({0: 1}, Committer(group_id="another"))
 
 
-def test_groups_of_which_only_fences_are_known_take_nobody_the_room() -> None:
+def test_groups_with_fences_only_take_no_room_from_others() -> None:
     group = GroupHarness(limits=GroupLimits(groups_max=1))
     group.marker(COMMIT, groups=["ghost", "another ghost"])
     group.commit({0: 1})

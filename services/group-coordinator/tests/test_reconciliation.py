@@ -140,7 +140,7 @@ class Reconciliation:
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, 50))
-def test_nobody_uses_what_another_holds_and_everybody_arrives(first: int) -> None:
+def test_no_member_uses_a_partition_of_another_and_every_member_arrives(first: int) -> None:
     for seed in range(first, first + 50):
         run = Reconciliation(seed)
         try:

@@ -84,7 +84,7 @@ def test_a_chain_evens_out_what_no_single_move_can() -> None:
     assert sorted(sizes(after).values()) == [1, 2, 2]
 
 
-def test_nobody_keeps_what_is_gone_or_not_wanted_any_more() -> None:
+def test_no_member_keeps_partitions_that_are_gone_or_not_wanted_any_more() -> None:
     before = {"a": frozenset({TopicPartition("x", 5), TopicPartition("y", 0)})}
     after = assign_uniform({"a": frozenset("x")}, {"x": 1, "y": 1}, before)
     assert after == {"a": {("x", 0)}}

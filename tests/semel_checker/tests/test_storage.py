@@ -38,6 +38,6 @@ def test_a_line_is_readable() -> None:
         "no JSON",
     ],
 )
-def test_what_is_no_event_is_refused(line: str) -> None:
+def test_a_malformed_event_is_refused(line: str) -> None:
     with pytest.raises(ValueError, match="line 1 is no event"):
         from_lines([line])

@@ -165,7 +165,9 @@ def test_other_rules_count_at_once() -> None:
         ),
     ],
 )
-def test_a_user_may_write_to_any_topic(rules: tuple[Acl, ...], expected: bool) -> None:
+def test_rules_say_whether_a_user_may_write_to_any_topic(
+    rules: tuple[Acl, ...], expected: bool
+) -> None:
     assert Authorizer(rules).allows_any(ALICE, Operation.WRITE, TOPIC) is expected
 
 

@@ -203,7 +203,7 @@ async def test_looking_at_very_many_takes_little_of_the_time() -> None:
 
 
 @in_virtual_time
-async def test_whoever_waits_does_not_wait_for_the_tick() -> None:
+async def test_a_waiting_reader_does_not_wait_for_the_tick() -> None:
     async with asking() as each:
         each.transactions.due_now = False
         each.open(open_at(0))

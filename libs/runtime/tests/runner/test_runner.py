@@ -71,7 +71,9 @@ async def test_read_does_not_await_anything_when_all_is_durable(service: Service
     assert answer.value.value == 1
 
 
-async def test_read_during_a_commit_waits_for_what_has_queued_behind_it(service: Service) -> None:
+async def test_read_during_a_commit_waits_for_the_records_queued_behind_it(
+    service: Service,
+) -> None:
     service.volume.hold()
     assert not (await begin(service.add("a"))).done()
     assert not (await begin(service.add("b"))).done()

@@ -144,7 +144,7 @@ async def test_any_grpc_client_is_told_why_it_is_refused(issuer: Issuer) -> None
     ],
     ids=["no token", "a good token"],
 )
-async def test_what_is_sent_is_looked_at_once_it_is_known_who_sends_it(
+async def test_a_message_is_looked_at_once_its_sender_is_known(
     has_token: bool, code: grpc.StatusCode, reason: str, issuer: Issuer
 ) -> None:
     listener = ListenerSecurity(tokens=issuer.verifier())

@@ -66,7 +66,7 @@ async def test_an_error_inside_an_answer_stays_there_for_all_others(
     assert await fetch_offsets(REFUSED, metadata) == REFUSED
 
 
-async def test_an_answer_without_an_error_is_the_same_for_who_asks_for_errors_as_status() -> None:
+async def test_an_answer_without_an_error_is_the_same_with_errors_as_status() -> None:
     assert await fetch_offsets(FOUND, (("semel-errors", "status"),)) == FOUND
 
 

@@ -247,7 +247,7 @@ def commit_frame(number: int) -> group.RequestFrame:
 
 
 @FRAMES
-async def test_a_stop_answers_what_is_in_flight_and_then_refuses(sockets: bool) -> None:
+async def test_a_stop_answers_calls_in_flight_and_then_refuses(sockets: bool) -> None:
     entered, release = asyncio.Event(), asyncio.Event()
 
     async def parked(request: Request, call: Call) -> Response:

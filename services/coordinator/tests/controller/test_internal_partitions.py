@@ -288,7 +288,7 @@ def test_the_controller_cannot_be_decommissioned(controller: ControllerHarness) 
     assert not controller.image.instances[0].decommissioned
 
 
-def test_somebody_is_left_to_lead_groups(controller: ControllerHarness) -> None:
+def test_an_instance_is_left_to_lead_groups(controller: ControllerHarness) -> None:
     for number in range(NEW):
         decommission(controller, InstanceKey(GROUP_COORDINATOR, number))
     with pytest.raises(InvalidRequestError, match="is the last group coordinator that may lead"):

@@ -133,7 +133,7 @@ def test_a_decommissioned_broker_ends_with_nothing(controller: ControllerHarness
     assert len(moves) == 2
 
 
-def test_what_was_on_its_way_to_a_decommissioned_broker_goes_back_under_a_new_epoch(
+def test_a_move_to_a_decommissioned_broker_goes_back_under_a_new_epoch(
     controller: ControllerHarness,
 ) -> None:
     controller.create("orders", 2)

@@ -29,7 +29,7 @@ def test_a_topic_with_an_option_that_cannot_be_is_not_created(
         controller.create("prices", configs=(("retention.ms", "soon"),))
 
 
-def test_what_is_not_named_stays_as_it_is(controller: ControllerHarness) -> None:
+def test_an_option_that_is_not_named_stays_as_it_is(controller: ControllerHarness) -> None:
     controller.create("orders", configs=(("retention.ms", "1000"), ("segment.ms", "10")))
     topic = controller.alter("orders", "segment.ms", retention_bytes=5000)
     assert topic.configs == (("retention.bytes", "5000"), ("retention.ms", "1000"))

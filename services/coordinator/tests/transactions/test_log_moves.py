@@ -233,7 +233,7 @@ def test_what_was_handed_over_is_served_no_more(
     assert refused.value.details["coordinator"] in (1, "1")
 
 
-def test_inquiries_of_what_was_handed_over_are_put_off(pair: Pair) -> None:
+def test_inquiries_about_handed_over_transactions_are_put_off(pair: Pair) -> None:
     old = pair.old
     key = key_of(old, "app", 0)
     pair.led(MOVING)
@@ -401,7 +401,7 @@ def test_an_older_volume_forgets_what_has_moved_since(pair: Pair) -> None:
     assert not pair.old.machine._state.is_known("app")
 
 
-def test_the_recovery_of_an_older_volume_keeps_to_what_is_led_there(pair: Pair) -> None:
+def test_the_recovery_of_an_older_volume_keeps_to_its_own_partitions(pair: Pair) -> None:
     old, key = pair.old, key_of(pair.old, "app", 0)
     pair.tell(old, MOVING)
     image_now = old.cluster.image

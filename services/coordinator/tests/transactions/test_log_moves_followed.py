@@ -54,7 +54,7 @@ def test_no_partition_is_looked_up_while_nothing_moves() -> None:
         ownership.partition_for("app")
 
 
-def test_nothing_is_left_of_what_has_moved(pair: Pair) -> None:
+def test_nothing_is_left_of_a_moved_partition(pair: Pair) -> None:
     pair.move()
     state = pair.old.machine._state
     assert (state.participant_count, state.participants_bytes) == (0, 0)
@@ -75,7 +75,7 @@ def test_what_was_completed_elsewhere_is_complete_when_it_comes_back(pair: Pair)
     assert back.new.machine.markers.is_complete(after(key, -2))
 
 
-def test_moves_between_others_are_no_business_of_who_was_never_asked(pair: Pair) -> None:
+def test_moves_between_others_are_no_business_of_a_third_leader(pair: Pair) -> None:
     pair.move()
     for leader in (PartitionLeader(1, 1, moving_to=2), PartitionLeader(2, 2)):
         pair.led(leader)

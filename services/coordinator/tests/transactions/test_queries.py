@@ -78,7 +78,7 @@ def test_a_description_has_all_transactions_that_are_not_complete() -> None:
     assert (current.key, current.state, current.start_ms) == (after(key, 2), "Empty", 0)
 
 
-def test_a_description_of_what_is_ongoing_does_not_grow_later() -> None:
+def test_a_description_of_an_ongoing_transaction_does_not_grow_later() -> None:
     harness = TransactionsHarness()
     key = harness.init()
     harness.add(key, A0)

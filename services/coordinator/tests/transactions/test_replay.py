@@ -152,7 +152,7 @@ def test_participants_stay_in_the_order_in_which_they_came() -> None:
         assert list(described.transactions[-1].participants) == [B0, GROUP, A1, A0]
 
 
-def test_whoever_is_registered_and_not_named_comes_in_the_order_of_registration() -> None:
+def test_a_registered_participant_that_is_not_named_comes_in_the_order_of_registration() -> None:
     harness = TransactionsHarness()
     key = harness.init()
     harness.add(key, B0, GROUP, A1, A0)

@@ -43,7 +43,7 @@ def test_of_each_key_the_newest_record_stays_at_its_offset(log: Log) -> None:
     assert log.records_left == 3
 
 
-def test_what_is_left_of_a_batch_keeps_time_headers_codec_and_producer(log: Log) -> None:
+def test_the_rest_of_a_batch_keeps_time_headers_codec_and_producer(log: Log) -> None:
     log.append(
         Write(b"a", b"1"), Write(b"b", None), Write(b"", b""), codec=Codec.CODEC_ZSTD, producer_id=1
     )

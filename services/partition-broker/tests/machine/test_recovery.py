@@ -41,7 +41,7 @@ def test_an_open_transaction_aborts_and_cannot_go_on() -> None:
     assert broker.plan().aborted.covers(PRODUCER, 0, 0)
 
 
-def test_what_was_open_aborts_in_the_name_of_the_newest_coordinator() -> None:
+def test_an_open_transaction_aborts_in_the_name_of_the_newest_coordinator() -> None:
     broker = BrokerHarness()
     broker.append()
     broker.commit(coordinator_epoch=5)

@@ -151,7 +151,7 @@ async def test_a_call_opens_few_payloads(
 
 
 @pytest.mark.parametrize("isolation", [READ_COMMITTED, READ_UNCOMMITTED])
-async def test_after_compaction_what_is_counted_is_what_is_read(
+async def test_after_compaction_the_counted_records_are_the_read_ones(
     volume: MemoryVolume, isolation: wire.IsolationLevel.ValueType
 ) -> None:
     async with serving(volume, coordinators=coordinators()) as broker:

@@ -123,7 +123,7 @@ async def test_answers_are_bounded_but_never_stuck_at_a_large_batch(broker: Brok
     assert len((await broker.fetch()).batches) == 3
 
 
-async def test_small_batches_count_with_what_they_take_in_memory(broker: Broker) -> None:
+async def test_small_batches_count_with_their_size_in_memory(broker: Broker) -> None:
     await broker.produce(*[plain(b"x")] * 100)
     assert len((await broker.fetch(max_bytes=10_000)).batches) < 10_000 // BATCH_MEMORY_BYTES
     enough = await broker.fetch(max_bytes=1 << 20, min_bytes=10_000)
@@ -358,7 +358,7 @@ async def test_a_batch_that_cannot_be_opened_stops_plain_reads_only_there(broker
     assert len((await broker.fetch(first.next_offset)).batches) == 1
 
 
-async def test_plain_records_are_bounded_by_what_they_take_when_opened(broker: Broker) -> None:
+async def test_plain_records_are_bounded_by_their_opened_size(broker: Broker) -> None:
     for first in range(0, 40, 20):
         numbers = [b"%d" % n for n in range(first, first + 20)]
         small = compressed(*(number.ljust(100_000) for number in numbers))

@@ -73,7 +73,9 @@ async def test_a_broker_on_sqlite_goes_on_where_it_stopped(tmp_path: Path) -> No
         await _check_history(broker)
 
 
-async def test_what_was_not_durable_was_not_answered_and_is_gone(volume: MemoryVolume) -> None:
+async def test_a_record_that_was_not_durable_was_not_answered_and_is_gone(
+    volume: MemoryVolume,
+) -> None:
     async with serving(volume) as broker:
         await broker.produce(batch(b"one"))
         volume.hold()
