@@ -61,6 +61,11 @@ class PageReader(HTMLParser):
         self.text = ""
         self.links: list[str] = []
 
+    def link_to_writer(self, transactional_id: str, epoch: int = 0) -> str:
+        """Return the link to the transaction of one producer id; an error without one."""
+        start = f"/transaction?transactional_id={transactional_id}&epoch={epoch}&producer_id="
+        return next(each for each in self.links if each.startswith(start))
+
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag not in TAGS:
             self.offences.append(f"<{tag}>")

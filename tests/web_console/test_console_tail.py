@@ -84,7 +84,7 @@ async def test_aborted_and_open_records_come_only_where_they_are_asked_for(stage
     page = await stage.until("no: aborted", everything)
     assert "2 records came" in page.text
     assert "not yet: its transaction is open" in page.text
-    assert "/transaction?transactional_id=open&epoch=0" in page.links
+    assert page.link_to_writer("open")
     assert "semel consume orders --partition 0 --isolation read_uncommitted" in page.text
 
 

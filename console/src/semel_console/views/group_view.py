@@ -327,5 +327,6 @@ def _transaction(each: PendingOffsets, asked: AskedGroup) -> Cell:
     known = asked.transactions.get((each.producer_id, each.producer_epoch))
     if isinstance(known, TransactionOutcomeDescription) and known.transactional_id:
         text = f"{known.transactional_id}, epoch {each.producer_epoch}"
-        return link(text, places.transaction(known.transactional_id, each.producer_epoch))
+        page = places.transaction(known.transactional_id, each.producer_epoch, each.producer_id)
+        return link(text, page)
     return cell(f"producer id {each.producer_id}, epoch {each.producer_epoch}")

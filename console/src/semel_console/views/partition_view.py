@@ -97,7 +97,7 @@ def _unknown_holder(asked: AskedPartition) -> Sequence[Missing]:
 
 
 def _transaction(holder: Holder) -> str:
-    return places.transaction(holder.transactional_id, holder.producer_epoch)
+    return places.transaction(holder.transactional_id, holder.producer_epoch, holder.producer_id)
 
 
 def _facts(asked: AskedPartition) -> Block:

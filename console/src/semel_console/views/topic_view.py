@@ -216,6 +216,6 @@ def holder_cell(known: Watermarks | None, holder: Holder | Missing | None) -> Ce
         return cell(text, Tone.WARN)
     return Cell(
         text=text,
-        href=places.transaction(holder.transactional_id, holder.producer_epoch),
+        href=places.transaction(holder.transactional_id, holder.producer_epoch, holder.producer_id),
         tone=Tone.WARN,
     )

@@ -85,4 +85,5 @@ def _transaction(standing: ReaderStanding) -> Cell:
     if holder is None or not holder.transactional_id:
         return cell(None)
     name = f"{holder.transactional_id}, epoch {holder.producer_epoch}"
-    return link(name, places.transaction(holder.transactional_id, holder.producer_epoch))
+    page = places.transaction(holder.transactional_id, holder.producer_epoch, holder.producer_id)
+    return link(name, page)

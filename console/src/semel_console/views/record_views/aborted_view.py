@@ -46,7 +46,7 @@ def _row(each: AbortedRange) -> Row:
     return Row(
         cells=(
             *_offsets(each.writes),
-            link(f"{name}, epoch {epoch}", places.transaction(name, epoch)),
+            link(f"{name}, epoch {epoch}", places.transaction(name, epoch, ended.producer_id)),
             cell(ended.abort_reason),
             cell(time_text(ended.completed_time_ms or 0)),
         )

@@ -175,7 +175,7 @@ def _transaction(writer: Writer | None, scanned: ScannedRecords) -> Cell:
     if known is None or isinstance(known, Missing) or not known.transactional_id:
         return cell(f"producer id {producer_id}, epoch {epoch}")
     name = known.transactional_id
-    return link(f"{name}, epoch {epoch}", places.transaction(name, epoch))
+    return link(f"{name}, epoch {epoch}", places.transaction(name, epoch, producer_id))
 
 
 def _state(offset: int, wanted: WantedRecords, scanned: ScannedRecords, marks: Watermarks) -> Cell:
