@@ -193,7 +193,7 @@ def test_a_good_report_passes() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_whatever_is_wrong_fails_the_check(changes: dict[str, object], said: str) -> None:
+def test_every_fault_fails_the_check(changes: dict[str, object], said: str) -> None:
     report: Any = {**GOOD, **changes}
     wrong = check(report, RUN)
     assert any(said in each for each in wrong), wrong

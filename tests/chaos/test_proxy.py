@@ -51,7 +51,7 @@ async def echo() -> AsyncIterator[Echo]:
         await link.close()
 
 
-async def test_what_is_sent_is_answered_and_ends(echo: Echo) -> None:
+async def test_a_sent_text_is_answered_and_ends(echo: Echo) -> None:
     reader, writer = await echo.connect()
     writer.write(b"hello")
     writer.write_eof()

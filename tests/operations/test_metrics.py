@@ -70,7 +70,7 @@ async def test_how_long_the_phases_of_transactions_take(watched: Watched) -> Non
     assert value(seen, "semel_markers_oldest_age_seconds") == 0
 
 
-async def test_who_holds_readers_up(watched: Watched) -> None:
+async def test_metrics_name_the_transaction_that_holds_readers_up(watched: Watched) -> None:
     seen = await watched.scrape("broker-0")
     producer_id, producer_epoch = watched.open_producer
     assert value(seen, "semel_partition_open_transactions", **PARTITION) == 1

@@ -159,7 +159,7 @@ async def test_a_session_has_the_rights_of_its_user_until_the_user_signs_out(
         assert (await eve.get("/topics")).status_code == 200, "another session goes on"
 
 
-async def test_an_action_is_the_call_of_the_user_who_has_signed_in(signed: Signed) -> None:
+async def test_an_action_is_the_call_of_the_signed_in_user(signed: Signed) -> None:
     async with (
         signed.client("ada") as client,
         browser_at(signed.cluster.bootstrap) as ada,

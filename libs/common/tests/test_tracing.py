@@ -15,7 +15,7 @@ CONTEXT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     span_id=st.integers(1, (1 << 64) - 1),
     flags=st.sampled_from((0, 1)),
 )
-def test_what_is_written_is_read_again(trace_id: int, span_id: int, flags: int) -> None:
+def test_written_spans_are_read_again(trace_id: int, span_id: int, flags: int) -> None:
     context = SpanContext(trace_id, span_id, is_remote=True, trace_flags=TraceFlags(flags))
     text = trace_context.write(context)
     assert len(text) == trace_context.TRACEPARENT_LENGTH

@@ -39,7 +39,7 @@ def test_other_things_have_other_folders() -> None:
     assert kept_folder("a", "b") == kept_folder("a", "b")
 
 
-def test_what_somebody_else_can_write_to_is_not_used() -> None:
+def test_a_folder_that_another_user_can_write_to_is_not_used() -> None:
     folder = kept_folder("a", "b")
     folder.chmod(0o777)
     assert kept_folder("a", "b") != folder

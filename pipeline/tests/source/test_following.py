@@ -161,7 +161,7 @@ def test_partitions_that_were_assigned_are_read_and_no_others(semel: Cluster) ->
 
 
 @pytest.mark.parametrize("option", ["subscribe", "assign"])
-def test_what_is_not_there_is_named(semel: Cluster, option: str) -> None:
+def test_a_missing_thing_is_named(semel: Cluster, option: str) -> None:
     topic = semel.topic()
     wanted, missing = {
         "subscribe": (f"{topic},nowhere", "nowhere"),

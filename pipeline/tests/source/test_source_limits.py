@@ -38,7 +38,7 @@ def test_repeated_steps_read_everything_in_the_end(
     raise AssertionError(begins)
 
 
-def test_partitions_share_a_limit_by_what_they_have() -> None:
+def test_partitions_share_a_limit_by_their_sizes() -> None:
     a, b, c = (TopicPartition("t", number) for number in range(3))
     ends = {a: 900, b: 90, c: 10}
     assert cap({a: 0, b: 0, c: 10}, ends, 100) == {a: 90, b: 9, c: 10}

@@ -68,7 +68,7 @@ def test_a_stream_reads_what_comes_and_says_where_it_is(reading: Stream, semel: 
     assert behind == {topic: {"offsets": 0, "records": 0, "milliseconds": 0}}
 
 
-def test_a_run_of_what_is_available_keeps_limits_and_the_next_one_goes_on(
+def test_a_run_over_available_records_keeps_limits_and_the_next_one_goes_on(
     reading: Stream, semel: Cluster
 ) -> None:
     topic = semel.topic()

@@ -130,7 +130,7 @@ async def test_who_closes_a_consumer_that_is_being_closed_waits_for_that(fake: F
         await first
 
 
-async def test_closing_tells_nothing_again_of_what_a_poll_gives_up_just_now(
+async def test_closing_tells_nothing_again_of_partitions_that_a_poll_gives_up(
     fake: FakeCluster,
 ) -> None:
     async with client_of(fake) as client:

@@ -146,7 +146,7 @@ async def test_a_member_that_comes_in_between_keeps_its_offsets(fake: FakeGroups
     assert fake.committed[fake.key("orders", 0)] == (4, "noted")
 
 
-async def test_offsets_are_altered_with_what_is_noted(fake: FakeGroups) -> None:
+async def test_offsets_are_altered_with_their_notes(fake: FakeGroups) -> None:
     async with open_client(fake) as client:
         groups = client.admin().groups
         await groups.alter_offsets("g", {P0: 1, ("orders", 1): OffsetAndMetadata(2, "why")})

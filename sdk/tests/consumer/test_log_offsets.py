@@ -70,7 +70,7 @@ async def test_a_broker_that_is_not_there_yet_is_waited_for(fake: FakeCluster) -
         assert await consumer.end_offsets([P0]) == {P0: 2}
 
 
-async def test_what_is_not_there_is_refused(fake: FakeCluster) -> None:
+async def test_a_missing_thing_is_refused(fake: FakeCluster) -> None:
     async with client_of(fake) as client:
         consumer = client.consumer()
         with pytest.raises(UnknownTopicOrPartitionError, match="no partition 7"):

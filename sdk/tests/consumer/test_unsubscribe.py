@@ -141,7 +141,7 @@ def test_a_member_that_subscribes_while_it_leaves_joins_when_it_has_left() -> No
     assert (joining.member_epoch, joining.topics) == (JOIN_EPOCH, ("income",))
 
 
-async def test_who_has_assigned_none_may_subscribe_and_is_a_member_like_any_other(
+async def test_a_consumer_without_assignments_may_subscribe_and_is_a_member_like_any_other(
     fake: FakeCluster,
 ) -> None:
     """It goes on with a topic that is made again: only who names partitions is told of that."""

@@ -306,7 +306,7 @@ def test_what_may_be_retried(error: SemelError, first: bool, second: bool) -> No
     assert accumulator.refuse(two, error) is second
 
 
-def test_answers_to_what_is_done_change_nothing() -> None:
+def test_late_answers_change_nothing() -> None:
     accumulator = made()
     fill(accumulator, 1)
     (batch,) = drained(accumulator)

@@ -30,7 +30,7 @@ def fake() -> FakeCluster:
 @pytest.mark.parametrize(
     "error", [None, TransactionAbortableError, ProducerFencedError, JointOwnerMismatchError]
 )
-async def test_somebody_else_keeps_it_alive_until_it_is_over(
+async def test_another_user_keeps_it_alive_until_it_is_over(
     fake: FakeCluster, error: type[SemelError] | None
 ) -> None:
     fake.then("KeepAliveTxn", Refuse(CoordinatorLoadInProgressError("x")))

@@ -165,7 +165,7 @@ async def test_instances_are_decommissioned_and_taken_back(fake: FakeCluster) ->
     ]
 
 
-async def test_descriptions_name_who_takes_over(fake: FakeCluster) -> None:
+async def test_descriptions_name_the_next_leader(fake: FakeCluster) -> None:
     instance = cluster.Instance(
         role=cluster.SERVICE_ROLE_BROKER, instance_id=0, host="b", port=1, decommissioned=True
     )

@@ -194,7 +194,7 @@ def test_what_was_acknowledged_survives_a_crash(cluster: Cluster) -> None:
     assert_found(good, hide(good, P0, "w"), Rule.C20, Rule.C22)
 
 
-def test_what_was_read_is_still_there_in_the_end(cluster: Cluster) -> None:
+def test_read_records_are_still_there_in_the_end(cluster: Cluster) -> None:
     plain(cluster, "v", "w")
     cluster.poll("reader", P0)
     good = cluster.finish()

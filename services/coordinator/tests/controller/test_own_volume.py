@@ -161,7 +161,7 @@ async def test_a_copy_from_before_the_first_instance_registers_none_that_knows_m
         assert wire.SERVICE_ROLE_BROKER not in [instance.role for instance in known]
 
 
-async def test_what_is_known_of_another_cluster_stops_nothing(coordinators: Coordinators) -> None:
+async def test_notes_of_another_cluster_stop_nothing(coordinators: Coordinators) -> None:
     mark = wire.JournalMark(claim_epoch=99, claim_token="x", end_offset=99)
     async with coordinators.running(0) as app:
         await app.ready.wait()

@@ -41,7 +41,7 @@ async def test_a_caller_that_knows_the_next_version_waits_on() -> None:
         metadata.announce(3)
 
 
-async def test_nobody_waits_for_what_is_there() -> None:
+async def test_no_call_waits_for_a_known_version() -> None:
     metadata = Metadata()
     await metadata.gate.wait(known_version=0, max_wait_ms=0)
 

@@ -336,7 +336,7 @@ def test_a_second_move_is_handed_over_under_its_own_epoch(pair: Pair) -> None:
 # -- the new leader --------------------------------------------------------------------------------
 
 
-def test_what_is_not_served_yet_is_not_told(pair: Pair) -> None:
+def test_a_partition_that_is_not_served_yet_is_not_told(pair: Pair) -> None:
     pair.led(MOVING)
     pair.take_over(pair.hand_over())
     (arrival,) = pair.new.run(pair.new.machine.moves.arrivals())

@@ -71,7 +71,7 @@ def test_the_current_transaction_is_ongoing_with_the_time_that_it_has_left() -> 
     assert ask(harness, 0).time_left_ms == 0
 
 
-def test_what_is_no_outcome_goes_through_a_commit() -> None:
+def test_an_answer_without_an_outcome_goes_through_a_commit() -> None:
     """A deposed owner may know less than there is."""
     harness = TransactionsHarness()
     key = harness.init()

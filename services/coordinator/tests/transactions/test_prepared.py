@@ -181,7 +181,7 @@ def test_a_decision_that_comes_late_waits_for_its_own_markers() -> None:
     assert not harness.machine.markers.is_complete_below(key.producer_id, 2)
 
 
-def test_an_outcome_that_is_older_than_what_is_kept_can_still_be_decided() -> None:
+def test_an_outcome_that_is_older_than_the_kept_ones_can_still_be_decided() -> None:
     harness = TransactionsHarness()
     key = prepared(harness)
     current = after(key)

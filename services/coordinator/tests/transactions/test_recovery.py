@@ -54,7 +54,7 @@ def test_everything_that_is_given_out_is_above_the_floors() -> None:
     assert all(harness.machine.markers.serving()[each] == FLOOR + 1 for each in range(10))
 
 
-def test_what_was_undecided_ends_and_nobody_is_told_an_outcome_of_it() -> None:
+def test_an_undecided_transaction_ends_and_no_caller_is_told_an_outcome() -> None:
     harness = TransactionsHarness()
     key = harness.init()
     harness.add(key, A0)

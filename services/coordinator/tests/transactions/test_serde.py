@@ -153,7 +153,7 @@ records: st.SearchStrategy[TransactionsRecord] = st.one_of(
 
 
 @given(records)
-def test_what_is_written_is_read(record: TransactionsRecord) -> None:
+def test_written_records_are_read(record: TransactionsRecord) -> None:
     serde = TransactionsSerde()
     assert serde.decode(serde.encode(record)) == record
 

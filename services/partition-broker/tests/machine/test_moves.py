@@ -272,7 +272,7 @@ def test_a_copy_that_is_not_whole_is_not_taken_for_the_log(brokers: TwoBrokers) 
         brokers.take_over(brokers.hand_over().entities)
 
 
-def test_what_is_no_part_of_a_state_is_not_taken(brokers: TwoBrokers) -> None:
+def test_an_entry_that_is_no_part_of_a_state_is_not_taken(brokers: TwoBrokers) -> None:
     brokers.begin()
     with pytest.raises(CorruptMessageError, match="LogDropped is no part of a log's state"):
         brokers.take_over([LogDropped(log_id=0)])

@@ -72,7 +72,7 @@ async def test_a_reader_moves_past_what_is_gone_at_the_end(broker: Broker) -> No
     assert result.next_offset == result.last_stable_offset == 1
 
 
-async def test_a_search_by_time_finds_what_is_left(broker: Broker) -> None:
+async def test_a_search_by_time_finds_the_records_left(broker: Broker) -> None:
     await broker.produce(keyed((b"a", b"1"), timestamp_ms=100))
     await broker.produce(keyed((b"a", b"2"), timestamp_ms=200))
     await broker.compact()
