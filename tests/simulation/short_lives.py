@@ -23,6 +23,9 @@ STARTED_S = 5.0
 And the first metadata of a client may name a process that stands still, while its successor has not
 registered. The first member lives for 0.9 s then, and its goodbye waits for 1.5 s, the time-out of
 a request; after that, the client asks again.
+
+A goodbye is tried for 5 s. A group that moves is away for a shorter time: an instance that has
+taken it over asks for metadata again after 1 s, the time-out of a request, if no newer ones come.
 """
 WATCHED_S = 6.0
 UNHELD_MAX_S = 3.0

@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 
 import pytest
+from google.protobuf.message import Message
 from group_harness import GROUP, PRODUCER_ID, image
 from group_service import (
     COMMIT,
@@ -19,6 +20,7 @@ from groups_on_the_move import MOVED, MOVING, PARTITION
 from msgspec.structs import replace
 
 from semel.coordinator.v1 import moves_pb2 as moves
+from semel.coordinator.v1.cluster_pb2 import MetadataRequest
 from semel.group.v1 import group_pb2 as wire
 from semel.group.v1 import moves_pb2 as group_moves
 from semel_common.errors import (
@@ -161,6 +163,24 @@ async def test_a_group_moves_whatever_message_is_lost(method: AnyMethod, fault: 
         with pytest.raises(NotCoordinatorError):
             await old.heartbeat("a", 1)
     assert cluster.leader == MOVED
+
+
+@in_virtual_time
+async def test_a_group_is_served_soon_after_its_move_although_the_news_of_it_is_lost() -> None:
+    cluster = Cluster()
+    async with cluster.both() as (old, new):
+        await _write(old)
+        moving = cluster.coordinators.controller.image.version + 1
+
+        def decide(_: str, __: AnyMethod, request: Message) -> Fault:
+            asked = isinstance(request, MetadataRequest) and request.known_version == moving
+            return Fault.DROP_REPLY if asked else Fault.NONE
+
+        cluster.network.decide = decide
+        cluster.announce(MOVING)
+        await after(6_000)
+        assert cluster.leader == MOVED
+        await _check(new)
 
 
 @in_virtual_time

@@ -7,18 +7,20 @@ from random import Random
 
 import pytest
 from cluster_harness import image, listener
+from google.protobuf.message import Message
 
 from semel.coordinator.v1 import cluster_pb2 as wire
 from semel_common.errors import CoordinatorNotAvailableError, SemelError, StaleClaimEpochError
-from semel_common.wire.methods import METADATA
+from semel_common.wire.methods import METADATA, REGISTER_INSTANCE
 from semel_runtime.claims import ClaimHistory, JournalClaim, JournalMark
 from semel_runtime.cluster.controller_link import ClusterLink, Identity, LinkOptions
 from semel_runtime.cluster.controller_note import ControllerMemory, mark_from_wire
 from semel_runtime.cluster.metadata_copy import ClusterCopy
 from semel_runtime.cluster.metadata_image import ClusterImage, ServiceRole
+from semel_runtime.server.calls import Call, Handlers
 from semel_runtime.testing.controller import ScriptedController
 from semel_runtime.testing.journal import MemoryJournal
-from semel_runtime.testing.network import Fault, MemoryNetwork
+from semel_runtime.testing.network import AnyMethod, Decide, Fault, MemoryNetwork
 from semel_runtime.testing.virtual_time import after, in_virtual_time
 from semel_runtime.testing.volume import MemoryVolume
 
@@ -147,6 +149,64 @@ async def test_lost_calls_are_made_again() -> None:
     async with linked(network) as follower:
         await follower.link.ready.wait()
         assert len(controller.registrations) >= 2
+
+
+@pytest.mark.parametrize("expected", [True, False])
+@in_virtual_time
+async def test_a_lost_image_is_missed_soon_if_it_is_expected(*, expected: bool) -> None:
+    network, controller = MemoryNetwork(), ScriptedController(image(1))
+    network.serve(CONTROLLER, controller.handlers)
+    network.decide = _drop_images_after(1)
+    async with linked(network, interval_ms=3_600_000) as follower:
+        await controller.parked.wait()
+        controller.publish(image(2))
+        if expected:
+            follower.link.expect_newer()
+        await after(6_000)
+        assert follower.images[-1].version == (2 if expected else 1)
+        await after(10_000)
+        assert follower.images[-1].version == 2
+
+
+@in_virtual_time
+async def test_an_expected_image_that_is_asked_for_later_is_missed_soon() -> None:
+    network, controller = MemoryNetwork(), ScriptedController(image(1))
+    network.serve(CONTROLLER, controller.handlers)
+    network.decide = _drop_images_after(2)
+    async with linked(network, interval_ms=3_600_000) as follower:
+        await controller.parked.wait()
+        follower.link.expect_newer()  # Of a version that comes after the next one.
+        controller.publish(image(2))
+        await follower.until(2)
+        controller.publish(image(3))
+        await after(6_000)
+        assert follower.images[-1].version == 3
+
+
+@in_virtual_time
+async def test_an_expected_image_that_takes_long_is_waited_for_in_the_end() -> None:
+    network, controller = MemoryNetwork(), ScriptedController(image(1))
+    slow = Handlers()
+    network.serve(CONTROLLER, slow)
+    slow.add(REGISTER_INSTANCE, controller._register)
+
+    async def answer(request: wire.MetadataRequest, call: Call) -> wire.MetadataResponse:
+        await after(12_000)
+        return await controller._metadata(request, call)
+
+    slow.add(METADATA, answer)
+    async with linked(network, interval_ms=3_600_000) as follower:
+        follower.link.expect_newer()
+        await after(30_000)
+        assert follower.images == [image(1)]
+
+
+def _drop_images_after(version: int) -> Decide:
+    def decide(_: str, method: AnyMethod, request: Message) -> Fault:
+        asked = isinstance(request, wire.MetadataRequest) and request.known_version == version
+        return Fault.DROP_REPLY if asked and method.name == METADATA.name else Fault.NONE
+
+    return decide
 
 
 @pytest.mark.parametrize("cause", [StaleClaimEpochError("claim epoch 2 is not above 3")])

@@ -192,6 +192,7 @@ class CoordinatorApp:
             environment.random,
             environment.clock,
             settings.take_over_options(),
+            expect_newer=presence.expect_newer,
         )
         return _Parts(
             presence=presence,

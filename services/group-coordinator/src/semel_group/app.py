@@ -124,7 +124,8 @@ class GroupApp:
         expiry = MemberExpiry(
             runner, machine, sessions, clock, session_timeout_ms=session_timeout_ms
         )
-        inquiries, taker = self._inquiries(runner), self._groups_taker(runner)
+        link = self._link(runner, identity)
+        inquiries, taker = self._inquiries(runner), self._groups_taker(runner, link)
         for part in (inquiries, sessions, expiry, taker, free):
             runner.on_durable(part.on_durable)
         GroupService(
@@ -145,7 +146,7 @@ class GroupApp:
         )
         self.handlers.wrap(RequestAudit(trail, AUDITED).audited)
         return _Background(
-            link=self._link(runner, identity),
+            link=link,
             expiry=expiry,
             inquiries=inquiries,
             retention=OffsetRetention(
@@ -197,7 +198,7 @@ class GroupApp:
             options=self._settings.expiry_options(),
         )
 
-    def _groups_taker(self, runner: Runner[Record]) -> GroupsTaker:
+    def _groups_taker(self, runner: Runner[Record], link: ClusterLink) -> GroupsTaker:
         environment = self._environment
         take_overs = TakeOvers(
             self._machine.cluster,
@@ -205,6 +206,7 @@ class GroupApp:
             environment.random,
             environment.clock,
             self._settings.take_over_options(),
+            expect_newer=link.expect_newer,
         )
         return GroupsTaker(runner, self._machine, take_overs)
 

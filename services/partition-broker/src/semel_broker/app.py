@@ -172,11 +172,12 @@ class BrokerApp:
             environment.clock,
             interval_ms=settings.log_retention_check_interval_ms,
         )
-        taker = self._taker(runner)
+        link = self._link(runner, identity)
+        taker = self._taker(runner, link)
         for part in (self._waiters, inquiries, purger, retention, taker):
             runner.on_durable(part.on_durable)
         return _Background(
-            link=self._link(runner, identity),
+            link=link,
             inquiries=inquiries,
             purger=purger,
             retention=retention,
@@ -224,13 +225,14 @@ class BrokerApp:
             environment.clock,
         )
 
-    def _taker(self, runner: Runner[Record]) -> LogTaker:
+    def _taker(self, runner: Runner[Record], link: ClusterLink) -> LogTaker:
         take_overs = TakeOvers(
             self._machine.cluster,
             self._environment.connector,
             self._environment.random,
             self._environment.clock,
             self._settings.take_over_options(),
+            expect_newer=link.expect_newer,
         )
         return LogTaker(runner, self._machine, take_overs)
 

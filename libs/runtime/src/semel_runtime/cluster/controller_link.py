@@ -1,6 +1,9 @@
 """The link of an instance to the controller: it registers, and follows the metadata.
 
 Both go on for ever. While the controller is away, the instance works with its copy.
+
+A question for newer metadata waits at the controller until there are some, so a lost question looks
+like one that waits. Only if this instance knows that there are some, the answer is due at once.
 """
 
 import asyncio
@@ -15,6 +18,7 @@ from semel_common.errors import (
     CoordinatorNotAvailableError,
     InconsistentClusterIdError,
     InvalidRequestError,
+    RequestTimedOutError,
     RetriableError,
     SaslAuthenticationError,
     StaleClaimEpochError,
@@ -98,6 +102,10 @@ class ClusterLink:
         self._on_image = on_image
         self._version = 0
         self._reader = ImageReader()
+        self._expects_newer = False
+        """Whether the next question is answered at once, because there are newer metadata."""
+        self._patience: asyncio.Timeout | None = None
+        """With the question that is under way."""
         self.ready = asyncio.Event()
         """Set once the instance is registered and has seen an image."""
 
@@ -105,6 +113,13 @@ class ClusterLink:
     def controller(self) -> JournalMark | None:
         """The last mark of the controller's journal."""
         return self._memory.mark
+
+    def expect_newer(self) -> None:
+        """Note that the controller has newer metadata: an answer that takes long was lost."""
+        self._expects_newer = True
+        patience = self._patience
+        if patience is not None and patience.when() is None:
+            patience.reschedule(self._due_at())
 
     async def run(self) -> None:
         """Register and follow, until cancelled.
@@ -175,13 +190,30 @@ class ClusterLink:
             known_version=known_version,
             max_wait_ms=max_wait_ms,
         )
-        timeout_ms = max_wait_ms + self._options.request_timeout_ms
-        response = await self._connection.call(METADATA, request, timeout_ms=timeout_ms)
+        response = await self._ask(request)
         await self._check_source(response)
         image = self._reader.from_wire(response)
         if image.version != known_version:
             await self._on_image(image)
         self._version = image.version
+
+    async def _ask(self, request: wire.MetadataRequest) -> wire.MetadataResponse:
+        request_timeout_ms = self._options.request_timeout_ms
+        timeout_ms = request.max_wait_ms + request_timeout_ms
+        due_at = self._due_at() if self._expects_newer else None
+        self._expects_newer = False
+        try:
+            async with asyncio.timeout_at(due_at) as self._patience:
+                return await self._connection.call(METADATA, request, timeout_ms=timeout_ms)
+        except TimeoutError as error:
+            text = f"no answer in {request_timeout_ms} ms, although there are newer metadata"
+            raise RequestTimedOutError(text) from error
+        finally:
+            self._patience = None
+
+    def _due_at(self) -> float:
+        """Return when an answer is due that comes at once."""
+        return asyncio.get_running_loop().time() + self._options.request_timeout_ms / 1000
 
     async def _check_source(self, response: wire.MetadataResponse) -> None:
         """Register first with a controller that has started since: it may work on an older copy.

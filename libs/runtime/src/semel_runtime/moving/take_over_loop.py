@@ -43,13 +43,19 @@ class TakeOvers:
         random: Random,
         clock: Clock,
         options: TakeOverOptions,
+        *,
+        expect_newer: Callable[[], None],
     ) -> None:
-        """Want a look at once: a process before this one may have left a move half-way."""
+        """Want a look at once: a process before this one may have left a move half-way.
+
+        ``expect_newer`` is told when the controller has changed the metadata.
+        """
         self._cluster = cluster
         self._connector = connector
         self._random = random
         self._clock = clock
         self._options = options
+        self._expect_newer = expect_newer
         self._wanted = asyncio.Event()
         self._wanted.set()
         self._failed: set[Hashable] = set()
@@ -106,6 +112,7 @@ class TakeOvers:
     ) -> None:
         """Tell the controller that all of a partition is here; may be repeated.
 
+        It is served from the next image on: until that comes, no instance serves it.
         ``leader_epoch`` is that of the leader that has handed it over.
         """
         controller = self.connect(ServiceRole.COORDINATOR, _CONTROLLER_ID)
@@ -118,3 +125,4 @@ class TakeOvers:
         await controller.call(
             COMPLETE_PARTITION_REASSIGNMENT, request, timeout_ms=self.request_timeout_ms
         )
+        self._expect_newer()

@@ -27,6 +27,8 @@ class Fault(Enum):
     """The handler never sees it; the caller gets NetworkExceptionError."""
     LOSE_REPLY = auto()
     """The handler runs to its end; the caller gets NetworkExceptionError."""
+    DROP_REPLY = auto()
+    """The handler runs to its end; the caller gets RequestTimedOutError at the end of its time."""
     REPEAT = auto()
     """The handler sees it twice; the caller gets the second answer."""
 
@@ -93,6 +95,7 @@ class MemoryNetwork:
     ) -> Res:
         """Carry one call; see ``Connection.call``."""
         fault = self.decide(address, method, request)
+        begun_at = asyncio.get_running_loop().time()
         await asyncio.sleep(0)
         if fault is Fault.LOSE_REQUEST:
             raise NetworkExceptionError(f"request to {address} was lost")
@@ -105,6 +108,10 @@ class MemoryNetwork:
         response = await self._wait(task, address, timeout_ms)
         if fault is Fault.LOSE_REPLY:
             raise NetworkExceptionError(f"answer from {address} was lost")
+        if fault is Fault.DROP_REPLY:
+            waited_s = asyncio.get_running_loop().time() - begun_at
+            await asyncio.sleep(timeout_ms / 1000 - waited_s)
+            raise RequestTimedOutError(f"{address} did not answer in {timeout_ms} ms")
         return method.response.FromString(response.SerializeToString())
 
     def _start(

@@ -57,6 +57,10 @@ class Presence(Protocol):
         """Raise CoordinatorLoadInProgressError while this instance may not change metadata."""
         ...
 
+    def expect_newer(self) -> None:
+        """Note that the controller has newer metadata."""
+        ...
+
     async def start(self) -> None:
         """Do what comes before the first request."""
         ...
@@ -112,6 +116,9 @@ class ControllerPresence:
     def check_may_change(self) -> None:
         """Raise CoordinatorLoadInProgressError before the other instances have registered."""
         self._own_volume.check_confirmed()
+
+    def expect_newer(self) -> None:
+        """Do nothing: the metadata are made here."""
 
     async def start(self) -> None:
         """Make the cluster if there is none, and register with oneself.
@@ -200,6 +207,10 @@ class LinkedPresence:
 
     def check_may_change(self) -> None:
         """Do nothing: changes are passed on to the controller."""
+
+    def expect_newer(self) -> None:
+        """Note that the controller has newer metadata."""
+        self._link.expect_newer()
 
     async def start(self) -> None:
         """Raise InvalidConfigError if this is the controller's data folder."""
