@@ -21,7 +21,11 @@ from aiosemel.errors import (
     RetriableError,
     TransactionalIdNotFoundError,
 )
-from aiosemel.types.descriptions import GroupDescription, PartitionDescription
+from aiosemel.types.descriptions import (
+    GroupDescription,
+    MemberDescription,
+    PartitionDescription,
+)
 from aiosemel.types.isolation import IsolationLevel
 from aiosemel.types.offsets import OffsetSpec, TopicPartition
 from aiosemel.types.reader_standing import HoldingTransaction, ReaderCause, ReaderStanding
@@ -30,7 +34,7 @@ from aiosemel.types.transaction_outcomes import KnownOutcome
 _AWAY = -2
 """The member epoch of a static member that has left for a while."""
 POLL_LATE_MS = 15_000
-"""A member that has not polled for so long, at its last heartbeat, is busy or stuck."""
+"""More than any poll of a program that takes its records as they come."""
 
 
 class ReaderCheck:
@@ -116,9 +120,7 @@ class ReaderCheck:
             self._standing = replace(
                 self._standing, member_id=member.member_id, poll_age_ms=member.poll_age_ms
             )
-            self._is_late = (member.poll_age_ms or 0) - (
-                member.heartbeat_age_ms or 0
-            ) >= POLL_LATE_MS
+            self._is_late = is_late(member)
             if member.member_epoch == _AWAY:  # It holds nothing, and its partitions wait for it.
                 return ReaderCause.MEMBER_AWAY
         if holders:
@@ -203,6 +205,11 @@ class ReaderCheck:
         except (RetriableError, TransactionalIdNotFoundError, AuthorizationError):
             return ""
         return "" if described.client is None else str(described.client)
+
+
+def is_late(member: MemberDescription) -> bool:
+    """Whether a member had not polled for long at its last heartbeat: it is busy, or stuck."""
+    return (member.poll_age_ms or 0) - (member.heartbeat_age_ms or 0) >= POLL_LATE_MS
 
 
 def _problem(place: PartitionDescription, message: str) -> str:
