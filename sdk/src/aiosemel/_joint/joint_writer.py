@@ -11,6 +11,7 @@ from aiosemel._producer.transactions.transaction_driver import Transactions
 from aiosemel._shared.context import Context
 from aiosemel.errors import ClosedError, IllegalStateError, SemelError
 from aiosemel.options.client_options import ProducerOptions
+from aiosemel.types.client_names import new_name
 from aiosemel.types.joint_handle import JointHandle, JointReceipt, transaction_message
 from semel.coordinator.v1.transactions_pb2 import JoinTxnRequest
 
@@ -36,7 +37,7 @@ class JointWriter(TransactionSends):
         self._context = context
         self._handle = handle
         self._max_block_ms = options.max_block_ms
-        self._name = f"{name}-{context.random.getrandbits(128):032x}"
+        self._name = new_name(name, context.random.getrandbits(128))
         # The owner of the transaction may never hear of this writer: it failed, or another one did
         # the same work. Readers would wait until its participants inquire about the outcome.
         at_once = replace(options, registration_delay_ms=0)
