@@ -128,7 +128,7 @@ def _offsets_table(offsets: "Iterable[GroupOffset]", holders: "dict[TopicPartiti
 
 
 def _members_table(described: "GroupDescription") -> Table:
-    from semel_console.insight.texts import duration_text
+    from semel_console.insight.texts import ago_text
 
     return Table(
         headings=(
@@ -145,10 +145,8 @@ def _members_table(described: "GroupDescription") -> Table:
                 " ".join(map(str, member.target)),
                 member.principal or None,
                 member.address or None,
-                *(
-                    None if age_ms is None else f"{duration_text(age_ms)} ago"
-                    for age_ms in (member.heartbeat_age_ms, member.poll_age_ms)
-                ),
+                ago_text(member.heartbeat_age_ms),
+                ago_text(member.poll_age_ms),
             )
             for member in described.members
         ],

@@ -16,7 +16,7 @@ from semel_cli.shared.output import (
     examples,
     show,
 )
-from semel_console.insight.texts import duration_text, time_text
+from semel_console.insight.texts import ago_text, time_text
 
 if TYPE_CHECKING:
     from aiosemel import ReaderStanding, SemelClient
@@ -78,7 +78,7 @@ def _facts(standing: "ReaderStanding", words: "Verdict") -> Facts:
             "End": standing.high_watermark,
             "Lag": standing.lag,
             "Member": standing.member_id or None,
-            "Last poll": _ago(standing.poll_age_ms),
+            "Last poll": ago_text(standing.poll_age_ms),
             "Transactional id": None if holder is None else holder.transactional_id or None,
             "Producer id": None if holder is None else holder.producer_id,
             "Epoch": None if holder is None else holder.producer_epoch,
@@ -87,10 +87,6 @@ def _facts(standing: "ReaderStanding", words: "Verdict") -> Facts:
         },
         title=str(standing.partition),
     )
-
-
-def _ago(age_ms: int | None) -> str | None:
-    return None if age_ms is None else f"{duration_text(age_ms)} ago"
 
 
 def _document(standing: "ReaderStanding", words: "Verdict") -> Json:

@@ -26,6 +26,11 @@ def duration_text(duration_ms: int) -> str:
     return f"{seconds}.{milliseconds // 100} s" if seconds else f"{milliseconds} ms"
 
 
+def ago_text(age_ms: int | None) -> str | None:
+    """Return how long ago something happened; None: it is not known."""
+    return None if age_ms is None else f"{duration_text(age_ms)} ago"
+
+
 def place(found: "OpenTransaction") -> str:
     """Name where a transaction is open."""
     return f"group {found.group_id}" if found.partition is None else str(found.partition)

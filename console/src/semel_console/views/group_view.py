@@ -12,7 +12,7 @@ from aiosemel import (
     TransactionOutcomeDescription,
 )
 from semel_console.insight.offset_views import GroupOffset
-from semel_console.insight.texts import counted, duration_text, time_text
+from semel_console.insight.texts import ago_text, counted, time_text
 from semel_console.views import places
 from semel_console.views.blocks import (
     Bar,
@@ -285,19 +285,14 @@ def _members(members: Sequence[MemberDescription]) -> Grid:
                     cell(" ".join(map(str, member.target))),
                     cell(member.principal),
                     cell(member.address),
-                    cell(_ago(member.heartbeat_age_ms)),
-                    cell(_ago(member.poll_age_ms)),
+                    cell(ago_text(member.heartbeat_age_ms)),
+                    cell(ago_text(member.poll_age_ms)),
                 )
             )
             for member in members
         ],
         empty="The group has no member.",
     )
-
-
-def _ago(age_ms: int | None) -> str | None:
-    """Return when a member has sent its last heartbeat or polled; None: it is not known."""
-    return None if age_ms is None else f"{duration_text(age_ms)} ago"
 
 
 def _epoch(member: MemberDescription) -> Cell:
