@@ -279,10 +279,9 @@ async def _is_before(consumer: "Consumer", ends: "Ends | None") -> bool:
     """Whether there is something to read before the ends; without ends there always may be."""
     if ends is None:
         return True
-    for partition, end in list(ends.items()):
+    for partition, end in ends.items():
         if await consumer.position(partition) < end:
             return True
-        del ends[partition]
     return False
 
 
