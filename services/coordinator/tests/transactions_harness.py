@@ -10,9 +10,11 @@ from semel_coordinator.transactions.machine import (
     InitProducerId,
     Inquiry,
     InquiryAnswer,
+    ListFilter,
     TimedOut,
     TransactionKey,
     TransactionLimits,
+    TransactionListing,
     TransactionsMachine,
     TransactionsRecord,
     TransactionState,
@@ -156,6 +158,13 @@ class TransactionsHarness:
             self.journal.append(self.serde.encode(record))
             self.machine.replay(len(self.journal) - 1, self.serde.decode(self.journal[-1]))
         return result.response
+
+    def listed(self, wanted: ListFilter) -> list[TransactionListing]:
+        """Return what a list names, by the three questions that the service asks for one."""
+        queries = self.machine.queries
+        names, producer_ids = self.run(queries.list_candidates(wanted))
+        every = dict.fromkeys([*names, *self.run(queries.names_of(producer_ids))])
+        return self.run(queries.list_transactions(every, wanted, now_ms=self.now_ms))
 
     # -- requests ------------------------------------------------------------------------------
 

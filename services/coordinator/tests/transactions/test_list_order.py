@@ -1,6 +1,6 @@
 """ListTransactions: its two orders, its pages, and the position of an entry."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from random import Random
 
 import pytest
@@ -12,9 +12,10 @@ from semel.common.v1 import participants_pb2
 from semel.coordinator.v1 import transactions_pb2 as wire
 from semel_common.errors import InvalidRequestError
 from semel_coordinator.transactions.machine import ListPosition, TransactionKey
-from semel_coordinator.transactions.machine.listings import ListCandidates
 from semel_coordinator.transactions.machine.queries import TransactionQueries
 from semel_coordinator.transactions.rpc.operators import list_transactions
+from semel_coordinator.transactions.rpc.operators.id_patterns import IdPattern
+from semel_runtime.server.limits.list_turns import ListPauses
 
 OLDEST_FIRST = wire.LIST_TRANSACTIONS_ORDER_OLDEST_FIRST
 Request = wire.ListTransactionsRequest
@@ -187,12 +188,9 @@ def counted(steps: list[tuple[str, int]], name: str) -> Callable[..., object]:
     """Return a step of a list that notes how many ids it is given."""
     real = getattr(TransactionQueries, name)
 
-    def step(
-        queries: TransactionQueries, who: ListCandidates | list[str], **more: object
-    ) -> object:
-        ids = [*who.names, *who.producer_ids] if isinstance(who, ListCandidates) else who
+    def step(queries: TransactionQueries, ids: Sequence[str | int]) -> object:
         steps.append((name, len(ids)))
-        return real(queries, who, **more)
+        return real(queries, ids)
 
     return step
 
@@ -217,8 +215,35 @@ async def test_no_step_of_a_list_looks_at_more_ids_than_a_piece(
             assert len(listed) == 8
     assert steps == [
         *(("names_of", size) for size in (3, 3, 2)),
+        *(("names_of", size) for size in (3, 3, 2)),
         *(("open_positions", size) for size in (3, 3, 2)),
     ]
+
+
+async def test_names_are_compared_with_a_pattern_in_pieces(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So other calls have their turn, however long each comparison takes."""
+    compared: list[int] = []
+
+    class Pauses(ListPauses):
+        async def after_piece(self) -> None:
+            compared.append(len(matched))
+            await super().after_piece()
+
+    matched: list[str] = []
+
+    def matches(name: str) -> bool:
+        matched.append(name)
+        return True
+
+    monkeypatch.setattr(list_transactions, "ListPauses", Pauses)
+    monkeypatch.setattr(list_transactions, "pattern", lambda _field, _text: IdPattern(matches, 3))
+    async with cluster.coordinator() as coordinator:
+        for number in range(8):
+            await made(coordinator, f"id-{number}")
+        await ask(coordinator, Request())
+    assert compared[:3] == [3, 6, 8]
 
 
 async def test_any_pages_of_any_order_make_the_same_list(cluster: Cluster) -> None:

@@ -1,15 +1,24 @@
 """Patterns of transactional ids: whole names, in linear time, with errors that name the fault."""
 
+import re
+
 import pytest
+import re2
+from hypothesis import given
+from hypothesis import strategies as st
 
 from semel_common.errors import InvalidRequestError
-from semel_coordinator.transactions.rpc.operators.id_patterns import pattern
+from semel_coordinator.transactions.rpc.operators.id_patterns import IdPattern, pattern
 
 
 def matches(text: str, name: str) -> bool:
-    compiled = pattern("pattern", text)
-    assert compiled is not None
-    return compiled(name)
+    return compiled(text).matches(name)
+
+
+def compiled(text: str) -> IdPattern:
+    found = pattern("pattern", text)
+    assert found is not None
+    return found
 
 
 def test_an_empty_pattern_is_none() -> None:
@@ -31,6 +40,26 @@ def test_an_empty_pattern_is_none() -> None:
 def test_patterns_match_whole_names(text: str, fits: str, does_not: str) -> None:
     assert matches(text, fits)
     assert not matches(text, does_not)
+
+
+@given(text=st.text("ab .*\\\\([{|^$-\n€", min_size=1), before=st.text("ab*"), after=st.text("a\n"))
+def test_a_pattern_that_asks_for_a_text_needs_no_engine(text: str, before: str, after: str) -> None:
+    asked = f"(?s).*{re.escape(text)}.*"
+    assert compiled(asked).names_at_once > compiled(".").names_at_once
+    assert matches(asked, f"{before}{text}{after}")
+    assert matches(asked, before) is (text in before)
+
+
+@given(middle=st.text("ab.*|\\\\[]", max_size=4), name=st.text("ab.*|\\\\[]", max_size=6))
+def test_a_pattern_that_asks_for_more_than_a_text_means_what_re2_says(
+    middle: str, name: str
+) -> None:
+    asked = f"(?s).*{middle}.*"
+    try:
+        expected = re2.fullmatch(asked, name) is not None
+    except re2.error:
+        return
+    assert matches(asked, name) is expected
 
 
 @pytest.mark.timeout(60)

@@ -295,11 +295,7 @@ def test_a_list_names_each_prepared_transaction_and_the_current_one() -> None:
     harness.init("idle")
 
     def listed(*states: TransactionState) -> list[tuple[int, str]]:
-        wanted = ListFilter(states=frozenset(states))
-        machine = harness.machine
-        candidates = harness.run(machine.queries.list_candidates(wanted))
-        names = harness.run(machine.queries.names_of(candidates))
-        found = harness.run(machine.queries.list_transactions(names, wanted, now_ms=harness.now_ms))
+        found = harness.listed(ListFilter(states=frozenset(states)))
         assert all(each.transactional_id == "app" for each in found)
         return [(each.producer_epoch, each.state.value) for each in found]
 

@@ -5,7 +5,7 @@ a list in pieces, with other calls between them: the functions here take some tr
 time, and only `candidates` copies the names of all.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -83,8 +83,6 @@ class ListFilter(Struct, frozen=True, kw_only=True):
     producer_ids: frozenset[int] = frozenset()
     """Empty: all."""
     running_longer_than_ms: int | None = None
-    matches: Callable[[str], bool] | None = None
-    """True for transactional ids that are wanted; None: all."""
 
     @property
     def has_idle(self) -> bool:
@@ -118,21 +116,17 @@ def open_candidates(state: TransactionsState, wanted: ListFilter) -> ListCandida
     return ListCandidates([*state.joints.open], busy)
 
 
-def names_of(state: TransactionsState, who: ListCandidates) -> list[str]:
-    """Return the transactional ids of candidates, each once."""
-    producers = map(state.producers.get, who.producer_ids)
-    named = (producer.transactional_id for producer in producers if producer is not None)
-    return list(dict.fromkeys((*who.names, *named)))
+def names_of(state: TransactionsState, producer_ids: Iterable[int]) -> list[str]:
+    """Return the transactional ids of the producers that are known; one may be there twice."""
+    producers = map(state.producers.get, producer_ids)
+    return [producer.transactional_id for producer in producers if producer is not None]
 
 
 def listed(
     state: TransactionsState, names: Iterable[str], wanted: ListFilter, *, now_ms: int
 ) -> list[TransactionListing]:
     """List those of the transactional ids that the filter wants, in the order given."""
-    matches = wanted.matches
-    # A comparison of a name takes a tenth of the time of an entry.
-    matching = (name for name in names if matches is None or matches(name))
-    known = (name for name in matching if state.is_known(name))
+    known = (name for name in names if state.is_known(name))
     found = (listing for name in known for listing in _listings(state, name))
     return [each for each in found if _is_wanted(each, wanted, now_ms)]
 

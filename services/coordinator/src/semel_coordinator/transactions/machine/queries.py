@@ -103,13 +103,15 @@ class TransactionQueries:
         found = open_candidates if open_only else candidates
         return Result(found(self._state, wanted))
 
-    def names_of(self, who: ListCandidates) -> Result[list[str], TransactionsRecord]:
-        """Return the transactional ids of candidates."""
-        return Result(names_of(self._state, who))
+    def names_of(self, producer_ids: Iterable[int]) -> Result[list[str], TransactionsRecord]:
+        """Return the transactional ids of producers; one may be there twice."""
+        return Result(names_of(self._state, producer_ids))
 
-    def open_positions(self, who: ListCandidates) -> Result[list[ListPosition], TransactionsRecord]:
-        """Return the positions of the transactions of candidates."""
-        served = filter(self._ownership.serves_id, names_of(self._state, who))
+    def open_positions(
+        self, names: Iterable[str]
+    ) -> Result[list[ListPosition], TransactionsRecord]:
+        """Return the positions of the transactions of some transactional ids."""
+        served = filter(self._ownership.serves_id, names)
         return Result(open_positions(self._state, served))
 
     def list_transactions(

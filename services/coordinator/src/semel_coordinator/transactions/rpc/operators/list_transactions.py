@@ -11,8 +11,7 @@ from typing import TypeVar
 from semel.coordinator.v1 import transactions_pb2 as wire
 from semel_common.wire.messages.request_bounds import PRODUCER_IDS_MAX
 from semel_coordinator.transactions.machine import ListFilter, ListPosition, TransactionListing
-from semel_coordinator.transactions.machine.listings import ListCandidates
-from semel_coordinator.transactions.rpc.operators.id_patterns import pattern
+from semel_coordinator.transactions.rpc.operators.id_patterns import IdPattern, pattern
 from semel_coordinator.transactions.rpc.operators.state_numbers import FROM_WIRE, TO_WIRE
 from semel_coordinator.transactions.rpc.service_parts import ServiceParts
 from semel_runtime.server.calls import Call
@@ -31,11 +30,9 @@ _by_age = attrgetter("by_age")
 _BY_ID = PageTokens("ListTransactions")
 _BY_AGE = PageTokens("ListTransactions", "LIST_TRANSACTIONS_ORDER_OLDEST_FIRST")
 _PIECE = 200
-"""Transactional ids that a list looks at in one go, two milliseconds."""
-_PIECE_WITH_PATTERN = 50
-"""The same with a pattern, of which the worst takes 0.2 ms for each id."""
+"""Transactional ids of which a list makes entries in one go, two milliseconds."""
 _POSITIONS_PIECE = 500
-"""Transactional ids whose ages are looked up in one go, two milliseconds."""
+"""Transactional ids that are looked up, or their ages, in one go, two milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +47,9 @@ class TransactionLister:
         """List a page of transactional ids, in pieces, so that other callers wait little."""
         self.parts.claim.check()
         wanted = _filter(request)
+        ids = pattern("transactional_id_pattern", request.transactional_id_pattern)
         require_known("order", request.order, tuple(wire.ListTransactionsOrder.values()))
-        list_work = _ListWork(self.parts, wanted)
+        list_work = _ListWork(self.parts, wanted, ids)
         if request.order == wire.LIST_TRANSACTIONS_ORDER_OLDEST_FIRST:
             filling = _Filling(request, _BY_AGE)
             begin = _BY_AGE.position(request.page_token, request.behind, ListPosition.parsed)
@@ -91,11 +89,13 @@ class _ListWork:
 
     parts: ServiceParts
     wanted: ListFilter
+    ids: IdPattern | None
+    """None: ids with any name are wanted."""
 
     async def by_id(self, filling: _Filling, begin: ListPosition | None) -> None:
         """Fill a page with the entries behind a position, by transactional id."""
-        names, pauses = await self._names(begin), ListPauses()
-        while piece := self._piece(names):
+        names, pauses = await self._names_from(begin), ListPauses()
+        while piece := list(islice(names, _PIECE)):
             found = await self._list(piece)
             for name, of_id in groupby(found, key=lambda listing: listing.transactional_id):
                 listings = [
@@ -112,8 +112,8 @@ class _ListWork:
             return
         if not self.wanted.has_idle:
             return
-        names, pauses = await self._names(begin if is_idle else None), ListPauses()
-        while piece := self._piece(names):
+        names, pauses = await self._names_from(begin if is_idle else None), ListPauses()
+        while piece := list(islice(names, _PIECE)):
             for listing in await self._list(piece):
                 position = listing.position
                 if position.start_ms or (begin is not None and position.by_age <= begin.by_age):
@@ -125,7 +125,7 @@ class _ListWork:
     async def _transactions(self, filling: _Filling, begin: ListPosition | None) -> bool:
         """Fill a page with transactions behind a position, the oldest first; False: it is full."""
         positions, pauses = await self._positions(begin), ListPauses()
-        while piece := self._piece(positions):
+        while piece := list(islice(positions, _PIECE)):
             names = dict.fromkeys(position.transactional_id for position in piece)
             found = {each.position: each for each in await self._list(list(names))}
             for position in piece:
@@ -137,34 +137,34 @@ class _ListWork:
         return True
 
     async def _positions(self, begin: ListPosition | None) -> Iterator[ListPosition]:
-        """Return the transactions behind a position, the oldest first; one may come twice."""
+        """Return the transactions behind a position, the oldest first."""
         queries, run = self.parts.machine.queries, self.parts.runner.run
-        candidates = await run(lambda: queries.list_candidates(self.wanted, open_only=True))
         runs: list[list[ListPosition]] = []
-        for piece in _pieces(candidates):
+        for piece in _pieces(await self._names(open_only=True), _POSITIONS_PIECE):
             found = await run(partial(queries.open_positions, piece))
             behind = (each for each in found if begin is None or each.by_age > begin.by_age)
             runs.append(sorted(behind, key=_by_age))
             await pause()
         return heapq.merge(*runs, key=_by_age)
 
-    async def _names(self, begin: ListPosition | None) -> Iterator[str]:
+    async def _names_from(self, begin: ListPosition | None) -> Iterator[str]:
         """Return the transactional ids from that of a position on, in order."""
+        token = "" if begin is None else begin.transactional_id
+        return await names_after(await self._names(), token, with_token=True)
+
+    async def _names(self, *, open_only: bool = False) -> Sequence[str]:
+        """Return the transactional ids that the list may name, each once, in any order."""
         queries, run = self.parts.machine.queries, self.parts.runner.run
-        candidates = await run(lambda: queries.list_candidates(self.wanted))
-        names = candidates.names
-        if candidates.producer_ids:
-            found: dict[str, None] = {}
-            for piece in _pieces(candidates):
+        names, producer_ids = await run(
+            lambda: queries.list_candidates(self.wanted, open_only=open_only)
+        )
+        if producer_ids:
+            found = dict.fromkeys(names)
+            for piece in _pieces(producer_ids, _POSITIONS_PIECE):
                 found.update(dict.fromkeys(await run(partial(queries.names_of, piece))))
                 await pause()
             names = list(found)
-        token = "" if begin is None else begin.transactional_id
-        return await names_after(names, token, with_token=True)
-
-    def _piece(self, things: Iterator[T]) -> list[T]:
-        """Return the next ids or positions, as many as a list looks at in one go."""
-        return list(islice(things, _PIECE if self.wanted.matches is None else _PIECE_WITH_PATTERN))
+        return names if self.ids is None else await _matching(names, self.ids)
 
     async def _list(self, names: Sequence[str]) -> list[TransactionListing]:
         now_ms = self.parts.clock.now_ms()
@@ -173,13 +173,18 @@ class _ListWork:
         )
 
 
-def _pieces(candidates: ListCandidates) -> Iterator[ListCandidates]:
-    """Yield candidates in parts that are looked at in one go."""
-    names, producer_ids = candidates
-    for start in range(0, len(names), _POSITIONS_PIECE):
-        yield ListCandidates(names[start : start + _POSITIONS_PIECE], ())
-    for start in range(0, len(producer_ids), _POSITIONS_PIECE):
-        yield ListCandidates((), producer_ids[start : start + _POSITIONS_PIECE])
+async def _matching(names: Sequence[str], ids: IdPattern) -> Sequence[str]:
+    """Return the names that match: a comparison takes a tenth of the time of an entry."""
+    found, pauses = list[str](), ListPauses()
+    for piece in _pieces(names, ids.names_at_once):
+        found.extend(filter(ids.matches, piece))
+        await pauses.after_piece()
+    return found
+
+
+def _pieces(things: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """Yield the things in parts that are looked at in one go."""
+    return (things[start : start + size] for start in range(0, len(things), size))
 
 
 def _begin_by_id(request: wire.ListTransactionsRequest) -> ListPosition | None:
@@ -208,7 +213,6 @@ def _filter(request: wire.ListTransactionsRequest) -> ListFilter:
             for index, producer_id in enumerate(request.producer_ids)
         ),
         running_longer_than_ms=running_longer_than_ms,
-        matches=pattern("transactional_id_pattern", request.transactional_id_pattern),
     )
 
 
