@@ -8,6 +8,7 @@ import importlib
 import sys
 from collections.abc import Callable
 
+from aiosemel.memory import keep_freed_memory
 from bench.clients.messages import BEGAN, Order, read_order, write_sample
 from bench.clients.meter import Meter
 from bench.clients.settings import ClientName
@@ -24,6 +25,7 @@ MODULES = {
 def main(name: ClientName, bootstrap: str) -> None:
     """Answer each line of standard input."""
     run: Run = importlib.import_module(MODULES[name]).run
+    keep_freed_memory()  # Of every client in Python: each moves megabytes in the larger workloads.
     for line in sys.stdin:
         order = read_order(line)
         sample = run(bootstrap, order, Meter(order.task, _began))

@@ -2,7 +2,8 @@
 
 Unnamed settings have the client's default. Common to all: acks=all and idempotence, which
 transactions ask for; no compression, on either side; read_committed, and no offsets committed
-outside transactions. The clients for asyncio, Semel's and aiokafka, run on uvloop.
+outside transactions. The clients for asyncio, Semel's and aiokafka, run on uvloop. The clients in
+Python keep the memory that they free, as the Java virtual machine does.
 """
 
 from collections.abc import Callable, Mapping

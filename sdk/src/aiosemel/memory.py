@@ -1,4 +1,4 @@
-"""Memory of a process of which bulk work is all: nothing here is done unless it is asked for."""
+"""Allocator settings for processes that only do bulk work; the SDK itself never sets them."""
 
 from semel_common.allocator import keep_freed_memory
 

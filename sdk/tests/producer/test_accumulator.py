@@ -1,5 +1,6 @@
 """The accumulator by example: batches, sequences, answers, memory, time."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -237,15 +238,13 @@ def test_at_most_five_batches_are_unacknowledged() -> None:
     assert drained(accumulator) == []
 
 
-def test_at_most_five_requests_of_one_broker_are_in_flight() -> None:
+def test_each_partition_of_a_broker_has_a_window_of_its_own() -> None:
     accumulator = made()
-    for number in range(6):
-        fill(accumulator, 1, TopicPartition("t", number))
-        fill(accumulator, 1, TopicPartition("u", number))
+    for number in range(3):
+        fill(accumulator, 6, TopicPartition("t", number))
     requests = accumulator.drain(everywhere)
-    assert len(requests) == 5
-    accumulator.answered(requests[0])
-    assert len(accumulator.drain(everywhere)) == 1
+    in_flight = Counter(batch.topic_partition for each in requests for batch in each.batches)
+    assert in_flight == {TopicPartition("t", number): 5 for number in range(3)}
 
 
 # -- answers ---------------------------------------------------------------------------------------

@@ -12,7 +12,9 @@ What may be drained, for one partition:
   to be stored at a given offset only when nothing is, and then nothing until it is answered.
 
 Batching needs no timer: a batch that is not full waits while a request to its broker is in flight,
-and takes up what is appended meanwhile. ``flush`` lets all go that is there.
+and takes up what is appended meanwhile. ``flush`` lets all go that is there. Only the partition's
+window and the memory bound full batches in flight: a broker that syncs answers several requests at
+once, and would wait for the next ones if each broker had a window.
 
 A batch that was sent and is given up leaves a gap in the sequences. A transaction with a gap can
 only be aborted. Without transactions, the partition goes on in an epoch of its own, as soon as
@@ -275,11 +277,9 @@ class Accumulator:
         return [Request(broker, tuple(batches)) for broker, batches in chosen.items()]
 
     def _may_go(self, partition: PartitionBatches, batch: Batch, broker: str) -> bool:
-        in_flight = self._requests.get(broker, 0)
-        if not in_flight:
-            return True
-        return in_flight < self._limits.in_flight_max and (
-            batch.number <= self._flush_to
+        return (
+            not self._requests.get(broker)
+            or batch.number <= self._flush_to
             or batch.was_drained
             or batch.is_conditional
             or len(partition.queue) > 1
