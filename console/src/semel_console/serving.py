@@ -23,7 +23,10 @@ def listening(listen: Listen) -> socket.socket:
     """Return a socket that listens; raises ListenError."""
     try:
         family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
-        return socket.create_server((listen.host, listen.port), family=family)
+        bound = socket.create_server((listen.host, listen.port), family=family)
+        # Connections inherit it. Without it, a body waits 40 ms for the receipt of its headers.
+        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return bound
     except OSError as error:
         raise ListenError(
             f"the console cannot listen on {listen.host}:{listen.port}: {error.strerror}; choose"

@@ -286,6 +286,21 @@ async def test_an_address_of_ipv6_has_brackets(fake: FakeCluster) -> None:
     assert cluster.cache.metadata.broker_address(0) == "[::1]:1"
 
 
+async def test_lists_in_a_row_share_what_they_know_of_the_instances(fake: FakeCluster) -> None:
+    cluster = cluster_of(fake, ClientOptions(retry_backoff_ms=500))
+    before = now()
+    for _ in range(3):
+        await cluster.everyone(COORDINATOR, Deadline.after_ms(10_000))
+    assert now() - before < 0.1
+    assert len(fake.asked(MetadataRequest)) == 1
+    await elapse(0.5)
+    await cluster.everyone(COORDINATOR, Deadline.after_ms(10_000))
+    assert len(fake.asked(MetadataRequest)) == 2
+    cluster.cache.doubt()
+    await cluster.everyone(COORDINATOR, Deadline.after_ms(10_000))
+    assert len(fake.asked(MetadataRequest)) == 3
+
+
 # -- retries --------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import ssl
 import tracemalloc
 from contextlib import AsyncExitStack, suppress
 
@@ -16,6 +17,7 @@ from semel.group.v1 import group_pb2 as group
 from semel_common.errors import NetworkExceptionError
 from semel_common.wire.methods import GROUP, OPEN_FRAMES, TXN_OFFSET_COMMIT
 from semel_runtime.server.calls import Call
+from semel_runtime.server.frames.socket_frames import FrameSockets
 from semel_runtime.server.limits.server_limits import ServerLimits
 
 Request = group.TxnOffsetCommitRequest
@@ -30,6 +32,28 @@ async def test_a_ticket_lets_its_owner_in() -> None:
             visitor.ask(3)
             assert await visitor.answer() == 3
             assert served.calls[0].origin.listener == "default"
+
+
+async def test_no_frame_waits_for_the_receipt_of_the_frame_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    taken: list[int] = []
+    receive = FrameSockets._receive
+
+    def noted(
+        sockets: FrameSockets, name: str, tls: ssl.SSLContext | None, connection: socket.socket
+    ) -> None:
+        taken.append(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        receive(sockets, name, tls, connection)
+
+    monkeypatch.setattr(FrameSockets, "_receive", noted)
+    async with serving(echo) as served:
+        offer = await offer_of(served)
+        async with visiting(offer.port) as visitor:
+            visitor.show(offer.ticket)
+            visitor.ask(3)
+            assert await visitor.answer() == 3
+    assert taken == [1]
 
 
 async def test_a_ticket_is_good_once() -> None:

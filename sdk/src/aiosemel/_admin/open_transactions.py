@@ -50,7 +50,7 @@ class OpenTransactionSearch:
 
     async def _participants(self) -> list[tuple[str, Route]]:
         """Return the instances to ask: a decommissioned, empty one may be gone for good."""
-        await self._cluster.cache.refresh(self._deadline)
+        await self._cluster.cache.refresh_if_due(self._deadline)
         described = await self._cluster.call(
             self._cluster.any_coordinator(),
             methods.DESCRIBE_CLUSTER,

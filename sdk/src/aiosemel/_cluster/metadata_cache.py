@@ -8,6 +8,7 @@ not exist now; ``admin`` does not wait, and asks for that word.
 """
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Iterable
 from random import Random
 
@@ -233,6 +234,11 @@ class MetadataCache:
         self._home.check()
         await self._refresh(deadline, all_topics=True)
 
+    async def refresh_if_due(self, deadline: Deadline) -> None:
+        """Refresh, unless the metadata are so new that a refresh would wait for its turn."""
+        if self._is_doubted or self._age_ms() >= self._options.retry_backoff_ms:
+            await self.refresh(deadline)
+
     async def _refresh(self, deadline: Deadline, *, all_topics: bool) -> None:
         """Ask for all wanted topics, or for the unknown ones."""
         pauses = self._backoff()
@@ -350,10 +356,13 @@ class MetadataCache:
     @property
     def is_old(self) -> bool:
         """Whether metadata is older than ``metadata_max_age_ms``, or not there at all."""
+        return self._age_ms() > self._options.metadata_max_age_ms
+
+    def _age_ms(self) -> float:
+        """Return the time since the last refresh of all topics; infinite without one."""
         if self._refreshed_at is None:
-            return True
-        age = asyncio.get_running_loop().time() - self._refreshed_at
-        return age * 1000 > self._options.metadata_max_age_ms
+            return math.inf
+        return (asyncio.get_running_loop().time() - self._refreshed_at) * 1000
 
 
 def _unknown_topic(name: str) -> UnknownTopicOrPartitionError:

@@ -112,7 +112,7 @@ class Cluster:
 
     async def everyone(self, role: Role, deadline: Deadline) -> tuple[Route, ...]:
         """Return a route to each coordinator, or each group coordinator, that there is now."""
-        await self.cache.refresh(deadline)
+        await self.cache.refresh_if_due(deadline)
         numbers = self.cache.metadata.instance_ids(role)
         return tuple(partial(self.address_of, role, number) for number in numbers)
 
