@@ -107,10 +107,10 @@ FILL = BULK_COLUMNS
 _JAVA = (Contestant.JAVA,)
 
 
-def _rate(producers: int) -> Goal:
+def _rate(producers: int, times: float) -> Goal:
     plural = "" if producers == 1 else "s"
     title = f"transactions of 4 records, 100 B, to 4 partitions, {producers} producer{plural}"
-    return Goal(unit=Unit.TRANSACTIONS, title=title, times=3)
+    return Goal(unit=Unit.TRANSACTIONS, title=title, times=times)
 
 
 def _transform(records: int, unit: Unit, times: float) -> Cell:
@@ -131,24 +131,24 @@ CELLS: Sequence[Cell] = (
         name="transactions-1",
         workload=transactions(1),
         lines=(
-            _rate(1),
-            Goal(unit=Unit.P50, title="… commit, its 4 sends included", times=2, rivals=_JAVA),
-            Goal(unit=Unit.P99, title="… commit, its 4 sends included", times=4, rivals=_JAVA),
+            _rate(1, 1.5),
+            Goal(unit=Unit.P50, title="… commit, its 4 sends included", times=0.45, rivals=_JAVA),
+            Goal(unit=Unit.P99, title="… commit, its 4 sends included", times=6, rivals=_JAVA),
         ),
     ),
-    Cell(name="transactions-8", workload=transactions(8), lines=(_rate(8),)),
-    Cell(name="transactions-64", workload=transactions(64), lines=(_rate(64),)),
+    Cell(name="transactions-8", workload=transactions(8), lines=(_rate(8, 1.7),)),
+    Cell(name="transactions-64", workload=transactions(64), lines=(_rate(64, 1.5),)),
     Cell(
         name="visible",
         workload=VISIBLE,
         lines=(
-            Goal(unit=Unit.P50, title="send → read_committed poll", times=2),
-            Goal(unit=Unit.P99, title="send → read_committed poll", times=2),
+            Goal(unit=Unit.P50, title="send → read_committed poll", times=0.4),
+            Goal(unit=Unit.P99, title="send → read_committed poll", times=1),
         ),
     ),
-    _transform(1, Unit.TRANSACTIONS, 10),
-    _transform(100, Unit.RECORDS, 3),
-    _transform(5_000, Unit.RECORDS, 1.5),
+    _transform(1, Unit.TRANSACTIONS, 6),
+    _transform(100, Unit.RECORDS, 4),
+    _transform(5_000, Unit.RECORDS, 1.1),
     Cell(
         name="transform-columns",
         workload=transform(5_000, Call.COLUMNS),
@@ -156,7 +156,7 @@ CELLS: Sequence[Cell] = (
             Goal(
                 unit=Unit.RECORDS,
                 title="… 5,000 records a transaction, column calls",
-                times=1.5,
+                times=2,
             ),
         ),
         contestants=(Contestant.SEMEL, Contestant.JAVA),
@@ -164,29 +164,27 @@ CELLS: Sequence[Cell] = (
     Cell(
         name="bulk-columns",
         workload=BULK_COLUMNS,
-        lines=(
-            Goal(unit=Unit.RECORDS, title="bulk in transactions, 100 B, column call", times=1.5),
-        ),
+        lines=(Goal(unit=Unit.RECORDS, title="bulk in transactions, 100 B, column call", times=2),),
     ),
     Cell(
         # Beside the one client of Kafka that has the same kind of call.
         name="bulk-records",
         workload=BULK_RECORDS,
-        lines=(Goal(unit=Unit.RECORDS, title="… record by record, asyncio", times=1.5),),
+        lines=(Goal(unit=Unit.RECORDS, title="… record by record, asyncio", times=3),),
         contestants=(Contestant.SEMEL, Contestant.AIOKAFKA),
     ),
     Cell(
         name="bulk-1k",
         workload=BULK_KIBIBYTES,
         lines=(
-            Goal(unit=Unit.MEGABYTES, title="bulk in transactions, 1 KiB, column call", times=1.5),
+            Goal(unit=Unit.MEGABYTES, title="bulk in transactions, 1 KiB, column call", times=1.3),
         ),
     ),
     Cell(
         name="consume",
         workload=CONSUME,
         lines=(
-            Goal(unit=Unit.RECORDS, title="read_committed consume, 100 B, column call", times=1),
+            Goal(unit=Unit.RECORDS, title="read_committed consume, 100 B, column call", times=1.3),
         ),
         contestants=(Contestant.SEMEL, *KAFKA),
     ),
