@@ -22,7 +22,11 @@ from aiosemel._producer.batching.accumulator import Accumulator
 from aiosemel._producer.batching.batch import Batch, Request
 from aiosemel._producer.batching.batch_splitting import cut
 from aiosemel._producer.batching.columns import RowColumns
-from aiosemel._producer.batching.limits import IDLE_EPOCH_MS, PARTITIONS_IN_REQUEST
+from aiosemel._producer.batching.limits import (
+    IDLE_EPOCH_MS,
+    PARTITIONS_IN_REQUEST,
+    REQUESTS_IN_FLIGHT_MAX,
+)
 from aiosemel._producer.batching.refused_batches import not_in_time
 from aiosemel.errors import (
     MessageTooLargeError,
@@ -245,6 +249,17 @@ def test_each_partition_of_a_broker_has_a_window_of_its_own() -> None:
     requests = accumulator.drain(everywhere)
     in_flight = Counter(batch.topic_partition for each in requests for batch in each.batches)
     assert in_flight == {TopicPartition("t", number): 5 for number in range(3)}
+
+
+def test_a_broker_has_ten_requests_of_a_producer_at_most() -> None:
+    accumulator = made()
+    for number in range(12):
+        fill(accumulator, 2, TopicPartition("t", number))
+    requests = accumulator.drain(everywhere)
+    assert len(requests) == REQUESTS_IN_FLIGHT_MAX == 10
+    assert accumulator.drain(everywhere) == []
+    accumulator.answered(requests[0])
+    assert len(accumulator.drain(everywhere)) == 1
 
 
 # -- answers ---------------------------------------------------------------------------------------

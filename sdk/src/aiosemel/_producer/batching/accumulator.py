@@ -12,9 +12,7 @@ What may be drained, for one partition:
   to be stored at a given offset only when nothing is, and then nothing until it is answered.
 
 Batching needs no timer: a batch that is not full waits while a request to its broker is in flight,
-and takes up what is appended meanwhile. ``flush`` lets all go that is there. Only the partition's
-window and the memory bound full batches in flight: a broker that syncs answers several requests at
-once, and would wait for the next ones if each broker had a window.
+and takes up what is appended meanwhile. ``flush`` lets all go that is there.
 
 A batch that was sent and is given up leaves a gap in the sequences. A transaction with a gap can
 only be aborted. Without transactions, the partition goes on in an epoch of its own, as soon as
@@ -40,12 +38,13 @@ from aiosemel._cluster.permanent_errors import UNHEALED, UNHEALED_MAX
 from aiosemel._producer.batching.batch import Batch, PartitionBatches, Request
 from aiosemel._producer.batching.columns import RowColumns
 from aiosemel._producer.batching.conditional_append import ConditionalAppend
-from aiosemel._producer.batching.limits import IDLE_EPOCH_MS, PARTITIONS_IN_REQUEST, Limits
-from aiosemel._producer.batching.refused_batches import (
-    NOT_STORED,
-    is_missing_for_good,
-    needs_epoch,
+from aiosemel._producer.batching.limits import (
+    IDLE_EPOCH_MS,
+    PARTITIONS_IN_REQUEST,
+    REQUESTS_IN_FLIGHT_MAX,
+    Limits,
 )
+from aiosemel._producer.batching.refused_batches import NOT_STORED, is_missing_for_good, needs_epoch
 from aiosemel.errors import (
     InvalidProducerTokenError,
     MessageTooLargeError,
@@ -277,9 +276,11 @@ class Accumulator:
         return [Request(broker, tuple(batches)) for broker, batches in chosen.items()]
 
     def _may_go(self, partition: PartitionBatches, batch: Batch, broker: str) -> bool:
-        return (
-            not self._requests.get(broker)
-            or batch.number <= self._flush_to
+        in_flight = self._requests.get(broker, 0)
+        if not in_flight:
+            return True
+        return in_flight < REQUESTS_IN_FLIGHT_MAX and (
+            batch.number <= self._flush_to
             or batch.was_drained
             or batch.is_conditional
             or len(partition.queue) > 1
