@@ -111,7 +111,16 @@ def listed(offset: int, **fields: object) -> broker.ListOffsetsResponse:
     return broker.ListOffsetsResponse(partitions=[result])
 
 
+def open_at(participant: participants.Participant) -> participants.ListOpenTransactionsResponse:
+    """Return an open transaction without a first offset, as groups have them."""
+    found = participants.OpenTransaction(
+        participant=participant, producer_id=3, start_time_ms=1, first_offset=-1
+    )
+    return participants.ListOpenTransactionsResponse(transactions=[found])
+
+
 END = transactions.EndTxnRequest(producer_id=3, producer_epoch=8)
+PLACE = participants.TopicPartition(topic_id="id")
 COMMIT = participants.TRANSACTION_RESULT_COMMIT
 ABORT = participants.TRANSACTION_RESULT_ABORT
 
@@ -193,6 +202,12 @@ WRONG: list[tuple[Method[Message, Message], Message, Message, str]] = [
         WRITES,
         written(next_offset=7, end_offset=9, first_offset=6, last_offset=5),
         "last_offset 5, which is not within 6 to 6",
+    ),
+    (
+        methods.LIST_OPEN_TRANSACTIONS,
+        participants.ListOpenTransactionsRequest(),
+        open_at(participants.Participant(topic_partition=PLACE)),
+        "transactions.first_offset -1, which is below 0",
     ),
     (methods.FETCH_OFFSETS, OFFSETS, offsets(("t", 0, 3)), "number of offsets 1"),
     (methods.FETCH_OFFSETS, OFFSETS, offsets(("t", 1, 3), ("t", 0, 3)), "offsets.partition 1"),
@@ -300,6 +315,11 @@ def test_wrong_answer_is_refused_by_its_address_rpc_field_and_value(
         (methods.CONSUMER_GROUP_HEARTBEAT, HEARTBEAT, beat(assignment=assigned(0, 1))),
         (methods.COUNT_RECORDS, COUNT, counted(next_offset=5, end_offset=5)),
         (methods.LIST_OFFSETS, LIST, listed(0, timestamp_ms=-1)),
+        (
+            methods.LIST_OPEN_TRANSACTIONS,
+            participants.ListOpenTransactionsRequest(),
+            open_at(participants.Participant(group_id="g")),
+        ),
     ],
 )
 def test_answer_that_fits_is_taken(

@@ -7,6 +7,7 @@ import pytest
 
 from aiosemel import (
     AbortReason,
+    ConsumerGroupMetadata,
     KnownOutcome,
     NextStep,
     OpenTransactions,
@@ -73,6 +74,18 @@ async def test_an_open_transaction_is_found_with_the_knowledge_of_its_coordinato
         while found.transactions:
             found = await open_at(client, name)
     assert (await client.admin().operators.describe_producers((topic, 1))).last_stable_offset == 2
+
+
+async def test_an_open_transaction_with_offsets_of_a_group_is_found_there_too(
+    client: SemelClient, topic: str, name: str
+) -> None:
+    producer = await opened(client, topic, name)
+    await producer.send_offsets({(topic, 0): 1}, ConsumerGroupMetadata(group_id=name))
+    found = await open_at(client, name)
+    assert found.unreachable == ()
+    places = {(each.partition, each.group_id, each.first_offset) for each in found.transactions}
+    assert places == {(TopicPartition(topic, 1), None, 0), (None, name, None)}
+    await producer.abort()
 
 
 @pytest.mark.parametrize("commits", [True, False])

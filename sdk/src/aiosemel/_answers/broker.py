@@ -258,7 +258,8 @@ def _list_open_transactions(
         at_least("transactions.producer_id", transaction.producer_id, 1)
         at_least("transactions.producer_epoch", transaction.producer_epoch)
         at_least("transactions.age_ms", transaction.age_ms)
-        at_least("transactions.first_offset", transaction.first_offset)
+        is_group = transaction.participant.HasField("group_id")
+        at_least("transactions.first_offset", transaction.first_offset, -1 if is_group else 0)
         moment("transactions.start_time_ms", transaction.start_time_ms)
 
 
