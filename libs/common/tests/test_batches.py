@@ -271,9 +271,9 @@ def _frame(content: bytes, **options: int) -> bytes:
         (b"\x50\x2a\x4d\x18\x02\x00\x00\x00xx" + _frame(b"a"), "behind its zstd frame"),
         (_frame(b"a" * 100)[:-3], "ends within its zstd frame"),
         (_frame(b"a") + b"x", "behind its zstd frame"),
-        (b"no frame", "begins no zstd frame"),
+        (b"no frame", "does not begin with a zstd frame"),
         (bytes.fromhex("28b52ffd21050109000061"), "zstd dictionary"),
-        (b"", "begins no zstd frame"),
+        (b"", "does not begin with a zstd frame"),
     ],
     ids=["two frames", "skippable", "cut", "bytes behind", "no frame", "dictionary", "empty"],
 )

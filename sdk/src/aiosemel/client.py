@@ -238,7 +238,7 @@ class SemelClient:
         reset: bool = False,
         options: ProducerOptions | None = None,
     ) -> JointTransaction:
-        """Return a transaction that many processes write, for the one that ends it.
+        """Return a transaction that many processes write, for the process that ends it.
 
         Give its ``handle`` to the writers, for ``join``. See ``JointHandle`` for the meaning of the
         parts; ``run`` None: one for each client object. Raises InvalidRequestError.
@@ -321,7 +321,7 @@ class SemelClient:
         producer_options: ProducerOptions | None = None,
         handle_signals: bool = True,
     ) -> Transform:
-        """Consume topics, produce what a handler makes of them, exactly once; await the result.
+        """Consume topics, produce the output of a handler, exactly once; await the result.
 
         See ``aiosemel._transform.transform.transform``.
         """
@@ -342,7 +342,7 @@ class SemelClient:
         )
 
     def with_database(self, database: Database[S]) -> DatabaseClient[S]:
-        """Return what commits together with the application's own database.
+        """Return the calls that commit together with the application's own database.
 
         ``database`` is one of the layers of ``aiosemel.database``. See docs/use/database.md.
         """
@@ -364,7 +364,7 @@ class SemelClient:
         producer_options: ProducerOptions | None = None,
         handle_signals: bool = True,
     ) -> Relay:
-        """Send what the application writes into an outbox, exactly once; await the result.
+        """Send the rows that the application writes into an outbox, exactly once; await it.
 
         Run it in one process, or in all: one relay at a time is in charge. The transactional id
         belongs to this outbox alone. It ends at signals as ``transform`` does.
@@ -380,7 +380,7 @@ class SemelClient:
         )
 
     def admin(self) -> Admin:
-        """Return what creates, lists and describes."""
+        """Return the calls of administrators: create, list, describe, alter and delete."""
         return Admin(self._cluster)
 
     def _spawn(self, run: Coroutine[None, None, None], *, name: str) -> asyncio.Task[None]:

@@ -219,9 +219,9 @@ async def test_both_kinds_of_columns_are_stored_in_order(fake: FakeCluster) -> N
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"keys": [b"k"]}, "not encoded both"),
+        ({"keys": [b"k"]}, "only one of values and keys is encoded"),
         ({"keys": EncodedList([b"k", b"k"])}, "1 values have 2 keys"),
-        ({"headers": [()]}, "encoded have no headers"),
+        ({"headers": [()]}, "encoded columns cannot have headers"),
         ({"timestamps_ms": [1, 2]}, "1 values have 2 timestamps_ms"),
     ],
     ids=["list", "length", "headers", "times"],
@@ -237,5 +237,5 @@ async def test_what_does_not_go_with_encoded_columns_is_refused(
 
 async def test_lists_with_encoded_keys_are_refused(fake: FakeCluster) -> None:
     async with open_client(fake) as client:
-        with pytest.raises(InvalidRequestError, match="not encoded both"):
+        with pytest.raises(InvalidRequestError, match="only one of values and keys is encoded"):
             await client.producer().send_columns("t", [b"v"], keys=EncodedList([b"k"]))

@@ -251,7 +251,7 @@ async def test_a_client_has_one_run_for_all_it_owns(fake: FakeCluster) -> None:
 async def test_receipts_of_another_transaction_are_refused(fake: FakeCluster) -> None:
     async with open_client(fake) as client:
         joint = client.joint_transaction("sink", 8, owner="query", run="run")
-        with pytest.raises(InvalidRequestError, match="a receipt of version 7"):
+        with pytest.raises(InvalidRequestError, match="a receipt belongs to version 7"):
             await joint.commit([RECEIPT])
     assert ends(fake) == []
 

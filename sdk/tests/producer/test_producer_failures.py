@@ -213,9 +213,9 @@ async def test_a_defect_of_the_sender_is_told_to_everybody(
     monkeypatch.setattr("aiosemel._producer.sending.sender.produce_request", broken)
     async with open_client(fake) as client:
         producer = client.producer()
-        with pytest.raises(UnknownServerError, match="ended by a defect"):
+        with pytest.raises(UnknownServerError, match="ended by a bug"):
             await producer.send_and_wait("t", b"v")
-        with pytest.raises(ApplicationRecoverableError, match="ended by a defect"):
+        with pytest.raises(ApplicationRecoverableError, match="ended by a bug"):
             await producer.send("t", b"v")
 
 

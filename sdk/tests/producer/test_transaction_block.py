@@ -322,7 +322,7 @@ async def test_a_transaction_that_is_over_takes_nothing(fake: FakeCluster) -> No
                 old.send_columns("t", [b"v"]),
                 old.send_offsets(OFFSETS, GROUP),
             ):
-                with pytest.raises(IllegalStateError, match="no longer"):
+                with pytest.raises(IllegalStateError, match="has ended"):
                     await call
             await new.send("t", b"w", partition=0)
         with pytest.raises(IllegalStateError, match="only once"):

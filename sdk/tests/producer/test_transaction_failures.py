@@ -128,7 +128,7 @@ async def test_a_defect_of_the_sender_aborts_and_the_next_transaction_goes_on(
         with monkeypatch.context() as patch:
             patch.setattr("aiosemel._producer.sending.sender.produce_request", broken)
             await producer.send("t", b"v", partition=0)
-            with pytest.raises(TransactionAbortedError, match="ended by a defect"):
+            with pytest.raises(TransactionAbortedError, match="ended by a bug"):
                 await producer.commit()
         await producer.abort()
         await producer.begin_transaction()

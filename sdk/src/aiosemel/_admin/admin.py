@@ -44,5 +44,5 @@ class Admin(TopicAdmin, RecordAdmin, GroupQueries, TransactionAdmin):
 
     @property
     def groups(self) -> GroupAdmin:
-        """What is done to groups: offsets altered, reset and deleted, and whole groups deleted."""
+        """The changes of groups: offsets altered, reset and deleted, and whole groups deleted."""
         return GroupAdmin(self._cluster)

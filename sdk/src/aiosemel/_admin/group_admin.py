@@ -100,7 +100,7 @@ class GroupAdmin(AdminPart):
         operator: str = "",
         reason: str = "",
     ) -> None:
-        """Forget a group's offsets of topics that no member reads; what there is none of is passed.
+        """Forget a group's offsets of topics that no member reads; passes over missing ones.
 
         What open transactions hold there goes too. Raises GroupIdNotFoundError,
         GroupSubscribedToTopicError, UnknownTopicOrPartitionError: all partitions that were not

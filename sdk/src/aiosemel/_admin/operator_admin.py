@@ -1,4 +1,4 @@
-"""The operators' part of the admin client: looks for what stays open, and ends it.
+"""The operators' part of the admin client: finds transactions that stay open, and ends them.
 
 Every call takes ``default_api_timeout_ms`` of the client at most, with all its attempts; past it,
 RequestTimedOutError is raised.
@@ -165,7 +165,7 @@ class Operators(AdminPart):
         producer_epoch: int,
         from_time_ms: int,
     ) -> dict[TopicPartition, PartitionWrites]:
-        """Return what one transaction has written to partitions, also after it has ended.
+        """Return the records that one transaction wrote to partitions, also after it has ended.
 
         Brokers look at the batches from the first record on that is as late as a time, in
         milliseconds since 1970-01-01 UTC, up to the transaction's marker: choose a time shortly

@@ -36,7 +36,7 @@ class TransactionWrites:
         while questions:
             if deadline.remaining_ms() <= 0:
                 raise RequestTimedOutError(
-                    f"{len(questions)} partitions are not looked through in time"
+                    f"{len(questions)} partitions were not searched in time"
                     f"{self._cluster.trouble.suffix}"
                 )
             answers = await leaders.ask(questions, deadline)

@@ -76,10 +76,12 @@ async def _request(
 ) -> wire.ListTransactionHistoryRequest:
     """Make the request for one coordinator, without page and limit."""
     if wanted.partition is not None and wanted.topic is None:
-        raise InvalidRequestError("partition is given without its topic", field="partition")
+        raise InvalidRequestError(
+            "partition is given without its topic: give both", field="partition"
+        )
     if wanted.outcome is not None and wanted.outcome not in _OUTCOME_NUMBERS:
         raise InvalidRequestError(
-            f"outcome is {wanted.outcome}: what has ended is COMMITTED or ABORTED", field="outcome"
+            f"outcome is {wanted.outcome}: give COMMITTED or ABORTED, or none", field="outcome"
         )
     request = wire.ListTransactionHistoryRequest(
         abort_reasons=[_REASON_NUMBERS[each] for each in wanted.abort_reasons],

@@ -272,7 +272,7 @@ class MetadataCache:
         if not done:
             last = self.failures.last
             raise RequestTimedOutError(
-                "metadata was not answered in time"
+                "no instance answered with metadata in time"
                 + ("" if last is None else f"; last error: {last.message}")
             )
         return not shared.cancelled()

@@ -112,7 +112,8 @@ class ThrottledConnection:
             if wait_s >= left_s:
                 await asyncio.sleep(max(0.0, left_s))
                 raise RequestTimedOutError(
-                    f"the quota leaves no time: {wait_s * 1000:.0f} ms to wait of {timeout_ms} ms"
+                    f"the quota asks for a pause of {wait_s * 1000:.0f} ms, longer than the"
+                    f" remaining time-out of {max(0.0, left_s) * 1000:.0f} ms"
                 )
             await asyncio.sleep(wait_s)
         self.muted_until = 0.0

@@ -36,7 +36,7 @@ class ConsumerOffsets(ConsumerPart):
     async def offsets_for_times(
         self, timestamps_ms: Mapping[PartitionKey, int], timeout_ms: int | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """Return the first record at a time or later, by partition; None where there is none.
+        """Return the first record at a time or later, by partition; None without such a record.
 
         Times are milliseconds since 1970-01-01 UTC. With READ_COMMITTED, only records that are
         committed are found. Raises as ``beginning_offsets``.
@@ -81,7 +81,7 @@ class ConsumerOffsets(ConsumerPart):
     async def committed(
         self, partitions: Iterable[tuple[str, int]], timeout_ms: int | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Return what the group has committed; None for a partition without an offset.
+        """Return the committed offsets of the group; None for a partition without an offset.
 
         With READ_COMMITTED, waits for open transactions that may still change an offset. Raises
         InvalidGroupIdError without a group id, UnstableOffsetCommitError when it took too long,

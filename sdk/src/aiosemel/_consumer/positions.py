@@ -223,7 +223,8 @@ class Positions(Generic[B]):
             partition.state, partition.reset = PositionState.AWAITING_RESET, self._policy
         else:
             partition.fault = NoOffsetForPartitionError(
-                f"no offset is committed for {ticket.topic_partition}, auto_offset_reset is none",
+                f"no offset is committed for {ticket.topic_partition}, and auto_offset_reset is"
+                " none: commit or seek to an offset, or choose another reset",
                 topic=ticket.topic_partition.topic,
                 partition=ticket.topic_partition.partition,
             )

@@ -99,8 +99,8 @@ async def complete(admin: Admin, prepared: PreparedTransactionId, *, commit: boo
     except _LOST as error:
         if commit:
             _log.warning(
-                "the database has committed %s, and the cluster did not: %s. The cluster went back"
-                " to a backup; what this transaction sent to topics is lost",
+                "the database has committed %s, and the cluster has not: %s. The cluster went back"
+                " to a backup; the records that this transaction sent to topics are lost",
                 prepared,
                 error,
             )

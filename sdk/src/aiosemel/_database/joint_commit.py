@@ -91,7 +91,7 @@ class JointCommit:
         if lost:
             _log.warning(
                 "the database has decided transactions that the cluster does not know: %s. The"
-                " cluster went back to a backup; what they sent to topics is lost",
+                " cluster went back to a backup; the records that they sent to topics are lost",
                 ", ".join(lost),
             )
             await self._decisions.forget_any(lost)

@@ -71,8 +71,8 @@ class OpenSession(Generic[S_co]):
                 raise
             raise DatabaseSessionEndedError(
                 "the handler has ended the transaction of its session: it must not commit, roll"
-                " back, or (in MySQL) change a schema; Semel commits what the handler wrote,"
-                " together with the position of the records"
+                " back, or (in MySQL) change a schema; Semel commits the handler's writes together"
+                " with the position of the records"
             ) from error
 
     async def commit(self) -> None:

@@ -85,7 +85,7 @@ class JointTransaction:
 
     @property
     def outcome(self) -> JointOutcome | None:
-        """What became of it; None while that is open or unknown, or may be tried once more."""
+        """The outcome; None while it is open or unknown, or a commit may be tried once more."""
         return self._outcome
 
     @property
@@ -99,13 +99,13 @@ class JointTransaction:
     async def commit(
         self, receipts: Iterable[JointReceipt], *, wait_until_visible: bool = False
     ) -> JointOutcome:
-        """Commit what these writers wrote, all at once; what other writers wrote aborts.
+        """Commit the records of these writers, all at once; those of other writers abort.
 
-        Without receipts, the version is committed empty. Durable and decided when this returns;
-        readers see it within milliseconds, with ``wait_until_visible=True`` at once. Where others
-        have older transactions open in a partition, readers wait for these in any case; where a
-        writer was killed between a send and its registration, for as long as it takes the broker to
-        ask about it, 10 s. Receipts that say ``already_committed`` may be among them.
+        Without receipts, the version is committed empty. The commit is durable when this returns;
+        readers see it within milliseconds, with ``wait_until_visible=True`` at once. If a partition
+        has older open transactions, its readers wait for these first. If a writer was killed
+        between a send and its registration, readers of the partition wait until the broker asks
+        about the transaction, 10 s. Receipts that say ``already_committed`` may be among them.
 
         Raises TransactionAbortedError if nothing of it is committed, nor ever will be: a writer was
         lost, because the transaction timed out, or the coordinator saw a newer run (then
@@ -117,7 +117,7 @@ class JointTransaction:
         sends nothing, when handle or receipts are of another cluster than the client.
 
         When it is cancelled, it goes on for ``cancelled_commit_grace_ms`` to learn the outcome, and
-        raises JointOutcomeUnknownError without.
+        raises JointOutcomeUnknownError if it does not learn the outcome.
         """
         was_unknown = self._is_unknown
         if not was_unknown:  # Nothing is sent then, so the outcome is not unknown.
@@ -137,9 +137,9 @@ class JointTransaction:
         return self._committed(response)
 
     async def abort(self, receipts: Iterable[JointReceipt] = ()) -> JointOutcome:
-        """Abort what all writers wrote; returns ALREADY_COMMITTED for a version that is committed.
+        """Abort the records of all writers; returns ALREADY_COMMITTED for a committed version.
 
-        Receipts let participants hear of it at once that would ask later. After
+        With receipts, participants hear of it at once; without, some ask later. After
         RequestTimedOutError, or when it was cancelled, call it again. Raises IllegalStateError
         after a commit whose outcome is unknown, ProducerFencedError and JointOwnerMismatchError.
         """
@@ -222,7 +222,9 @@ class JointTransaction:
         if self._sent is not None and list(self._sent.writers) == list(request.writers):
             request.end_id = self._sent.end_id
         elif self._is_unknown:
-            raise IllegalStateError("a commit with other receipts was sent: ask about that one")
+            raise IllegalStateError(
+                "a commit with other receipts was sent: repeat it with those receipts"
+            )
         request.wait = wait_for(wait_until_visible)
         return request
 
@@ -241,8 +243,8 @@ class JointTransaction:
         for receipt in receipts:
             if transaction_message(receipt.handle) != name:
                 raise InvalidRequestError(
-                    f"a receipt of version {receipt.handle.txn_version} of run"
-                    f" {receipt.handle.run!r} is none of version {self._handle.txn_version} of run"
+                    f"a receipt belongs to version {receipt.handle.txn_version} of run"
+                    f" {receipt.handle.run!r}, not to version {self._handle.txn_version} of run"
                     f" {self._handle.run!r}"
                 )
             self._context.cluster.identity.check_belongs(
@@ -310,7 +312,7 @@ class JointTransaction:
             except JointOutcomeUnknownError as unknown:
                 raise unknown from cancelled
             except SemelError as definite:
-                _log.info("a commit that was cancelled came to nothing: %s", definite)
+                _log.info("a cancelled commit has not taken effect: %s", definite)
 
     @property
     def _is_unknown(self) -> bool:

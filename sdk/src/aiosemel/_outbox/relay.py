@@ -1,4 +1,4 @@
-"""The relay: sends what an application has written into its outbox, each record exactly once.
+"""The relay: sends the rows that an application wrote into its outbox, each exactly once.
 
 Theory of operation. A batch of rows gets a version, the next number of the outbox, in one
 transaction of the database; from then on its rows stay the same. The relay sends them in the joint
@@ -51,7 +51,7 @@ _log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelayStats:
-    """What a relay has done so far."""
+    """The counts of a relay so far."""
 
     versions: int = 0
     """Transactions that it has committed, or found committed."""
@@ -94,7 +94,7 @@ class Relay:
 
     @property
     def stats(self) -> RelayStats:
-        """What has happened so far."""
+        """The counts so far."""
         return self._stats
 
     def stop(self) -> None:

@@ -22,9 +22,8 @@ def charge_after_restore(
                 f"the database of {what} gives version {charge.next_version} next, and the cluster"
                 f" has committed version {committed}: the database went back to a backup, from"
                 f" before {committed - charge.next_version + 1} versions. Go on with"
-                " after_restore=AfterRestore.REPROCESS (sends all rows that are there, some of them"
-                " a second time) or after_restore=AfterRestore.SKIP (deletes all rows that are"
-                " there)"
+                " after_restore=AfterRestore.REPROCESS (sends all remaining rows, some of them a"
+                " second time) or after_restore=AfterRestore.SKIP (deletes all remaining rows)"
             )
         case AfterRestore.REPROCESS:
             return Charge(new_owner, 1)

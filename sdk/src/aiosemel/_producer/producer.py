@@ -48,7 +48,7 @@ class Producer(Sends):
             await self._pipeline.flush(self._close_deadline)
         except RequestTimedOutError:
             _log.warning(
-                "closed after %d ms: %d bytes of records are given up that were not acknowledged",
+                "closed after %d ms: %d bytes of unacknowledged records are given up",
                 self._close_timeout_ms,
                 self._pipeline.used_bytes,
             )

@@ -48,13 +48,13 @@ class Transaction(TransactionSends):
     async def prepare(self) -> PreparedTransactionId:
         """As ``TransactionalProducer.prepare``: then the block's end does nothing more.
 
-        Raises IllegalStateError in a block of a pool, which cannot complete what is prepared.
+        Raises IllegalStateError in a block of a pool, which cannot complete it.
         """
         self._check_writer()
         if not self._may_prepare:
             raise IllegalStateError(
-                "prepare is not possible in a block of a pool, which could not complete what is"
-                " prepared: use a producer of its own, client.transactional_producer(id)"
+                "a block of a pool cannot prepare, because the pool cannot complete a prepared"
+                " transaction: use a producer, client.transactional_producer(id)"
             )
         return await self._transactions.prepare()
 
@@ -110,7 +110,9 @@ class Transaction(TransactionSends):
     def _check_writer(self) -> None:
         self._home.check()
         if self._number != self._manager.begun:
-            raise IllegalStateError("this transaction is not open: not yet, or no longer")
+            raise IllegalStateError(
+                "this transaction is not open: its block has not begun, or has ended"
+            )
 
     def _check_send(self) -> None:
         if (

@@ -29,7 +29,7 @@ def check_topic_names(names: Collection[str]) -> None:
     if isinstance(names, str):
         raise InvalidTopicError(f"topics is {shown(names)}, not a collection of names")
     if not names:
-        raise InvalidTopicError("topics is empty: unsubscribe reads none")
+        raise InvalidTopicError("topics is empty: call unsubscribe to read no topic")
     for name in names:
         check_topic_name(name)
 

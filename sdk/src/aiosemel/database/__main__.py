@@ -8,7 +8,7 @@ from aiosemel.database.tables import tables_sql
 
 
 def main() -> None:
-    """Print what the command line asks for."""
+    """Print the SQL that the command line asks for."""
     parser = argparse.ArgumentParser(prog="python -m aiosemel.database")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     sql = commands.add_parser("sql", help="print the statements that create Semel's tables")

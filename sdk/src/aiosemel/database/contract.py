@@ -1,4 +1,4 @@
-"""What a layer offers: transactions of the application's database, and statements in them."""
+"""The contract of a layer: transactions of the application's database, and statements."""
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Protocol, TypeAlias, TypeVar
 
 Value: TypeAlias = str | int | bytes | None
-"""What a parameter of a statement can be."""
+"""The types of a statement's parameters."""
 
 
 class Dialect(StrEnum):

@@ -1,4 +1,4 @@
-"""What a program gives to a layer: checked when the layer is made."""
+"""Checks of the values that a program gives to a layer, made with the layer."""
 
 from typing import TypeVar
 

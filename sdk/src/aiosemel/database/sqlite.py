@@ -28,8 +28,8 @@ class SqliteDatabase:
     def __init__(self, file: str | Path, *, timeout_s: float = 5.0) -> None:
         if str(file) in ("", ":memory:"):
             raise ValueError(
-                "each transaction opens the database by its path, so one in memory would be lost"
-                " after each: give a file, or AiosqliteDatabase a connection in memory"
+                "each transaction opens the database by its path, so a database in memory would be"
+                " lost after each: give a path, or use AiosqliteDatabase with a connection"
             )
         self._file = file
         self._timeout_s = timeout_s

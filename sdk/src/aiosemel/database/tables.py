@@ -12,7 +12,7 @@ from aiosemel.errors import InvalidConfigError
 
 
 class Kind(Enum):
-    """What a column holds."""
+    """The type of a column."""
 
     NAME = auto()
     """A text of at most 300 characters, compared byte by byte."""
@@ -124,7 +124,7 @@ TRANSACTION = SemelTable(
     columns=(*_names("name", "outcome"), *_numbers("decided_at_ms")),
     primary_key=("name",),
 )
-"""What this database has decided of prepared transactions."""
+"""The decisions of this database about prepared transactions."""
 
 OUTBOX_RELAY = SemelTable(
     name="semel_outbox_relay",
@@ -160,8 +160,8 @@ def check_key(dialect: Dialect, what: str, name: str) -> None:
     """Refuse a name that the database takes for another one, with InvalidConfigError."""
     if dialect is Dialect.MYSQL and name.endswith(" "):
         raise InvalidConfigError(
-            f"{what} {name!r} ends with a space, which MariaDB and MySQL leave out where they"
-            " compare names: take another name"
+            f"{what} {name!r} ends with a space, which MariaDB and MySQL ignore when they"
+            " compare names: choose another name"
         )
 
 

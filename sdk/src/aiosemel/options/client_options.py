@@ -26,13 +26,13 @@ class Compression(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientOptions:
-    """What holds for everything that a client makes."""
+    """Options of a client, and of every object that it makes."""
 
     request_timeout_ms: int = 30_000
     """How long one attempt of a request may take, in milliseconds."""
     default_api_timeout_ms: int = 60_000
-    """How long a call may take with all its attempts, in milliseconds, where nothing else is said:
-    admin calls, and a consumer's calls."""
+    """How long a call without a time-out of its own may take with all its attempts, in
+    milliseconds: calls of the admin client, and of a consumer."""
     retry_backoff_ms: int = 100
     """The pause before a request is sent again, in milliseconds; doubled at every attempt."""
     retry_backoff_max_ms: int = 1_000

@@ -15,10 +15,10 @@ from semel_common.record_batches.payload_limits import READABLE_MAX_BYTES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerOptions:
-    """What holds for one consumer."""
+    """Options of one consumer."""
 
     isolation_level: IsolationLevel = IsolationLevel.READ_COMMITTED
-    """What is seen of transactions. Kafka's default is to read what is uncommitted."""
+    """Which transactions the consumer sees. Kafka's default is READ_UNCOMMITTED."""
     auto_offset_reset: OffsetReset = OffsetReset.LATEST
     """Where to start in a partition for which the group has committed no offset, or one that the
     log does not hold any more."""

@@ -26,7 +26,7 @@ class PoolOptions:
 
 
 def pool_name(prefix: str, instance: str | None) -> str:
-    """Return what the transactional ids of a pool begin with.
+    """Return the beginning of the transactional ids of a pool.
 
     Raises InvalidConfigError, TypeError.
     """

@@ -12,7 +12,7 @@ class RelayOptions:
     max_records: int = 500
     """How many records a transaction has at most."""
     poll_interval_ms: int = 200
-    """How often to look for records, in milliseconds, while there are none."""
+    """How often to look for records, in milliseconds, while the outbox is empty."""
     lease_ms: int = 10_000
     """How long another relay waits for one that does not answer, in milliseconds."""
     retry_backoff_ms: int = 100

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class ResourceType(StrEnum):
-    """What a rule is about."""
+    """The kinds of resources that access rules name."""
 
     TOPIC = "topic"
     GROUP = "group"
@@ -18,7 +18,7 @@ class ResourceType(StrEnum):
 
 
 class PatternType(StrEnum):
-    """How a rule's resource name is read."""
+    """The meaning of a rule's resource name."""
 
     LITERAL = "literal"
     """The whole name; ``*`` is every name."""
@@ -29,7 +29,7 @@ class PatternType(StrEnum):
 
 
 class AclOperation(StrEnum):
-    """What is done to a resource; docs/reference/permissions.md says what each call needs."""
+    """An operation on a resource; docs/reference/permissions.md lists those of each call."""
 
     ALL = "all"
     READ = "read"
@@ -45,7 +45,7 @@ class AclOperation(StrEnum):
 
 
 class AclPermission(StrEnum):
-    """What a rule says; one that denies wins over all that allow."""
+    """The effect of a rule; a rule that denies wins over all rules that allow."""
 
     ALLOW = "allow"
     DENY = "deny"
@@ -78,7 +78,7 @@ class AclBindingFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientQuota:
-    """What one user may use, of each service instance by itself."""
+    """The limits of one user at each service instance."""
 
     user: str | None
     """None: all users without limits of their own."""

@@ -1,4 +1,4 @@
-"""What to do after a database, or the cluster, has gone back to a backup."""
+"""The way on after a database, or the cluster, has gone back to a backup."""
 
 from enum import StrEnum
 

@@ -34,4 +34,4 @@ class AuditLog:
 
     entries: tuple[AuditEntry, ...]
     behind: str | None
-    """What to pass as ``behind`` for those before them; None: these were all."""
+    """The ``behind`` of the call for the entries before these; None: these were all."""

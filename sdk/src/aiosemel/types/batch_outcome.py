@@ -1,10 +1,10 @@
-"""What has become of a batch."""
+"""The outcome of a batch."""
 
 from enum import StrEnum
 
 
 class BatchOutcome(StrEnum):
-    """What has become of a batch and of the transaction that wrote it."""
+    """The outcome of a batch, by the transaction that wrote it."""
 
     NOT_TRANSACTIONAL = "not_transactional"
     """No transaction wrote it."""

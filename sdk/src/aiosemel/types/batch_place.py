@@ -20,7 +20,7 @@ class BatchPlace(NamedTuple):
 
     @classmethod
     def named(cls, place: object) -> "BatchPlace":
-        """Return what a caller names by (topic, partition, offset); raises InvalidConfigError."""
+        """Return the place (topic, partition, offset) of a caller; raises InvalidConfigError."""
         match place:
             case (str(topic), int(partition), int(offset)) if (
                 0 <= partition <= _INT32_MAX and 0 <= offset <= _INT64_MAX

@@ -1,4 +1,4 @@
-"""What a consumer hands out: records one by one, or batches of columns."""
+"""The records of a consumer: one by one, or as batches of columns."""
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What the admin client answers: topics, groups, transactions and the cluster, as values."""
+"""Answers of the admin client: topics, groups, transactions and the cluster, as values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ class PartitionDescription:
 
 
 class ServiceRole(StrEnum):
-    """What an instance of the cluster does."""
+    """The service of an instance of the cluster."""
 
     COORDINATOR = "coordinator"
     BROKER = "broker"
@@ -36,7 +36,7 @@ class PartitionReassignment:
     """Where a partition is led, and where it moves."""
 
     role: ServiceRole = ServiceRole.BROKER
-    """What leads it; of internal topics it is a group coordinator, or a coordinator."""
+    """The service that leads it; internal topics have group coordinators, or coordinators."""
     leader_id: int
     """The instance that leads it until the move is at its end."""
     moving_to: int | None
@@ -166,9 +166,9 @@ class MemberDescription:
     """-2: a static member that is away, and may come back to its target."""
     subscribed_topics: tuple[str, ...]
     assignment: tuple[TopicPartition, ...]
-    """What it holds."""
+    """The partitions that the member holds."""
     target: tuple[TopicPartition, ...]
-    """What it is to hold."""
+    """The partitions that the member is to hold."""
     principal: str = ""
     """As whom its last heartbeat came, such as ``User:ada``; empty: not known."""
     address: str = ""
@@ -256,7 +256,7 @@ class TransactionOrder(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Participants:
-    """What a transaction wrote to. Partitions are those of topics that are still there."""
+    """The partitions and groups that a transaction wrote to."""
 
     partitions: tuple[TopicPartition, ...]
     """Of a topic that is gone, the name is its id."""
@@ -297,7 +297,7 @@ class JointWriterDescription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointDescription:
-    """What a transactional id of joint transactions has besides."""
+    """The further state of a transactional id of joint transactions."""
 
     owner: str
     run: str

@@ -16,7 +16,7 @@ class EncodedColumn(Protocol):
         ...
 
     def size_bytes(self, start: int, stop: int) -> int:
-        """Return what the items ``start`` to ``stop`` - 1 take together; None takes nothing."""
+        """Return the size of the items ``start`` to ``stop`` - 1 together; None counts as 0."""
         ...
 
     def absent(self, start: int, stop: int) -> Sequence[int]:

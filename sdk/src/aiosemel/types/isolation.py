@@ -1,4 +1,4 @@
-"""What a reader sees of transactions: for users, and for brokers."""
+"""Isolation levels of readers: for users, and for brokers."""
 
 from enum import StrEnum
 
@@ -6,7 +6,7 @@ from semel.broker.v1 import broker_pb2 as broker
 
 
 class IsolationLevel(StrEnum):
-    """What a reader sees of transactions; Kafka's names."""
+    """Which transactions a reader sees; Kafka's names."""
 
     READ_COMMITTED = "read_committed"
     """Records of committed transactions and of none, up to the last stable offset."""

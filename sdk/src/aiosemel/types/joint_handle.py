@@ -1,4 +1,4 @@
-"""What the processes of a joint transaction pass to one another: values that survive as text."""
+"""Values that the processes of a joint transaction pass to one another as text."""
 
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -66,7 +66,7 @@ class JointHandle:
 
     @property
     def what(self) -> str:
-        """What it names, for errors."""
+        """The name of the transaction, for errors."""
         return f"version {self.txn_version} of joint transaction {self.transactional_id!r}"
 
     @classmethod
@@ -77,7 +77,7 @@ class JointHandle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointReceipt:
-    """What a writer hands back to the owner: who it was, and where its records are.
+    """The receipt that a writer hands back to the owner: its name, and the place of its records.
 
     The owner commits the writers whose receipts it has; the records of all others abort.
     """

@@ -15,7 +15,7 @@ class ToOffset:
 
 @dataclass(frozen=True, slots=True)
 class ToTimestamp:
-    """The first record at a time or later; the latest offset where there is none."""
+    """The first record at a time or later; without such a record, the latest offset."""
 
     timestamp_ms: int
     """Milliseconds since 1970-01-01 UTC."""
@@ -33,7 +33,7 @@ ResetTo: TypeAlias = OffsetSpec | ToOffset | ToTimestamp | ShiftBy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetChange:
-    """What a reset does to one partition."""
+    """The effect of a reset on one partition."""
 
     partition: TopicPartition
     before: int | None

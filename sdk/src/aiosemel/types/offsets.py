@@ -22,7 +22,7 @@ class TopicPartition(NamedTuple):
 
     @classmethod
     def named(cls, partition: object) -> "TopicPartition":
-        """Return what a caller names by (topic, number).
+        """Return the partition that a caller names by (topic, number).
 
         Raises TypeError for anything else, and InvalidTopicError or InvalidRequestError for a name
         or a number that no partition has.
@@ -52,7 +52,7 @@ Value = TypeVar("Value")
 
 
 def by_partition(what: str, given: Mapping[PartitionKey, Value]) -> dict[TopicPartition, Value]:
-    """Return what a caller gives for each partition; raises TypeError, and as ``named``."""
+    """Return the value of each partition of a caller; raises TypeError, and as ``named``."""
     if not isinstance(given, Mapping):
         raise TypeError(f"{what} must be a mapping with partitions as keys, not {shown(given)}")
     return {TopicPartition.named(partition): value for partition, value in given.items()}
@@ -68,7 +68,7 @@ class OffsetAndMetadata(NamedTuple):
 
     @classmethod
     def given(cls, at: object) -> "OffsetAndMetadata":
-        """Return what a caller gives as a number, or with metadata.
+        """Return the offset that a caller gives as a number, or with metadata.
 
         Raises TypeError, and InvalidRequestError for a number or a text that no request carries.
         """
@@ -93,7 +93,7 @@ class OffsetAndTimestamp(NamedTuple):
 
 
 class OffsetSpec(StrEnum):
-    """Which offset of a log is asked for; Kafka's names."""
+    """The kinds of offsets of a log; Kafka's names."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -102,18 +102,18 @@ class OffsetSpec(StrEnum):
 
 
 class DeletedRecords(NamedTuple):
-    """What a deletion has left of a partition."""
+    """The start of a partition after a deletion of records."""
 
     log_start_offset: int
     """Of the first record that is left."""
     deleted_offsets: int
-    """How many offsets are gone by it, those of markers and aborted records included; less, if
-    the answer to an earlier attempt was lost."""
+    """How many offsets the deletion removed, markers and aborted records included; less, if the
+    answer to an earlier attempt was lost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroupMetadata:
-    """Who commits offsets: what fences a member that has lost its partitions (KIP-447)."""
+    """The member that commits offsets; fences a member that lost its partitions (KIP-447)."""
 
     group_id: str
     member_id: str = ""

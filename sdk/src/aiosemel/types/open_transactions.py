@@ -8,7 +8,7 @@ from aiosemel.types.transaction_outcomes import TransactionOutcomeDescription
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenTransaction:
-    """A transaction without an outcome at one participant, and what its coordinator knows of it."""
+    """A transaction without an outcome at one participant, and its coordinator's view of it."""
 
     partition: TopicPartition | None
     """Of a topic that is gone, the name is its id. None: it is a group."""
@@ -35,12 +35,12 @@ class OpenTransactions:
     truncated: bool
     """Whether an instance has more."""
     unreachable: tuple[str, ...]
-    """Instances that did not answer, each with why."""
+    """Instances that did not answer, each with the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AbortedByOperator:
-    """What an abort did, or would do."""
+    """The effect of an abort, or of its dry run."""
 
     participants: int
     """How many partitions and groups are known to have been written to."""
@@ -50,11 +50,11 @@ class AbortedByOperator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FencedByOperator:
-    """Whom a fence hit, or would hit."""
+    """The producer that a fence has hit, or would hit."""
 
     producer_id: int
     fenced_epoch: int
-    """Nothing of it or of an older one is ever committed, unless it was."""
+    """No open transaction of this epoch, or of an older one, will ever commit."""
     participants: int
     """How many partitions and groups are told that a transaction was aborted."""
     dry_run: bool
@@ -72,7 +72,7 @@ class OpenEpoch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerDescription:
-    """What one partition knows of one producer."""
+    """The state of one producer in one partition."""
 
     producer_id: int
     producer_epoch: int | None

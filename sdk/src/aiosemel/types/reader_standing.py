@@ -22,7 +22,7 @@ class ReaderCause(StrEnum):
     NOT_HELD = "NOT_HELD"
     """No member holds the partition now: it is on its way from one to another."""
     MEMBER_AWAY = "MEMBER_AWAY"
-    """Its member is a static one that is away, and may come back."""
+    """A static member holds it, is away, and may come back."""
     BELOW_LOG_START = "BELOW_LOG_START"
     """The records at the group's offset are deleted."""
     PAST_END = "PAST_END"
@@ -84,4 +84,4 @@ class ReaderStanding:
     holder: HoldingTransaction | None = None
     """With OPEN_TRANSACTION and OFFSETS_PENDING."""
     problem: str = ""
-    """With PARTITION_AWAY: what was answered."""
+    """With PARTITION_AWAY: the error that was answered."""

@@ -123,4 +123,4 @@ class TransactionHistory:
 
     transactions: tuple[EndedTransaction, ...]
     behind: str | None
-    """What to pass as ``behind`` for those before them; None: these were all."""
+    """The ``behind`` of the call for the entries before these; None: these were all."""

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 
 class KnownOutcome(StrEnum):
-    """What the coordinator knows of how a transaction ended."""
+    """The outcome of a transaction, as its coordinator knows it."""
 
     COMMITTED = "COMMITTED"
     ABORTED = "ABORTED"
@@ -14,11 +14,11 @@ class KnownOutcome(StrEnum):
     PREPARED = "PREPARED"
     """Its owner decides, whenever it comes back; see ``TransactionalProducer.prepare``."""
     TOO_OLD_TO_KNOW = "TOO_OLD_TO_KNOW"
-    """Its producer has ended 256 more since, or its transactional id has expired."""
+    """Its producer has ended 256 newer transactions, or its transactional id has expired."""
 
 
 class AbortReason(StrEnum):
-    """Who aborted a transaction, or what."""
+    """The cause of an abort."""
 
     CLIENT = "CLIENT"
     """Its own producer."""
@@ -55,7 +55,7 @@ class TransactionOutcomeDescription:
 
 
 class NextStep(StrEnum):
-    """What the producer whose commit was not answered may do, once the outcome is known."""
+    """The next step of a producer that got no answer to its commit, once the outcome is known."""
 
     BEGIN = "BEGIN"
     """It goes on: begin the next transaction, unless you have."""
@@ -69,7 +69,7 @@ class NextStep(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolution:
-    """How a transaction ended whose commit was not answered."""
+    """The outcome of a transaction after a commit without an answer."""
 
     outcome: KnownOutcome
     """Never ONGOING or PREPARED."""

@@ -206,7 +206,7 @@ def test_where_nothing_is_open_it_is_not_named_as_the_cause(broker: BrokerHarnes
 def test_past_the_last_stable_offset_nothing_is_deleted(broker: BrokerHarness) -> None:
     fill(broker, 2)
     broker.append(producer_id=OTHER)
-    with pytest.raises(OffsetOutOfRangeError, match="stable offset 2: what is open") as caught:
+    with pytest.raises(OffsetOutOfRangeError, match="stable offset 2: open transactions") as caught:
         broker.delete_records(3)
     assert caught.value.details == {
         "log_start_offset": "0",

@@ -47,7 +47,7 @@ def declared_size(payload: bytes, codec: Codec.ValueType) -> int | None:
     try:
         info = _zstd().get_frame_info(payload[:_FRAME_HEADER_MAX_BYTES])
     except _zstd().ZstdError as error:
-        raise CorruptMessageError(f"payload begins no zstd frame: {error}") from error
+        raise CorruptMessageError(f"payload does not begin with a zstd frame: {error}") from error
     if info.dictionary_id:
         raise CorruptMessageError(
             f"payload needs the zstd dictionary {info.dictionary_id}: compress without a dictionary"

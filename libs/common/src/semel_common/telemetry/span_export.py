@@ -77,7 +77,7 @@ def open_telemetry(
         return None
     protocol = next((environment[name] for name in _PROTOCOLS if environment.get(name)), "grpc")
     if protocol != "grpc":
-        raise ValueError(f"OTLP goes over grpc here, not over {protocol}: see {_PROTOCOLS[1]}")
+        raise ValueError(f"OTLP over {protocol} is not supported: set {_PROTOCOLS[1]} to grpc")
     return _open(environment, service_name, resource)
 
 

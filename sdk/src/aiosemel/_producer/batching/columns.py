@@ -151,14 +151,16 @@ def checked(
     _check_times(values, timestamp_ms, timestamps_ms)
     if _encodes(values) and (keys is None or _encodes(keys)):
         if headers is not None:
-            raise InvalidRequestError("records that are encoded have no headers")
+            raise InvalidRequestError(
+                "encoded columns cannot have headers: leave headers out, or give lists"
+            )
         if keys is not None:
             _check_length(values, "keys", keys)
         return EncodedRows(
             values=values, keys=keys, timestamp_ms=timestamp_ms, timestamps_ms=timestamps_ms
         )
     if _encodes(values) or _encodes(keys):
-        raise InvalidRequestError("values and keys are not encoded both")
+        raise InvalidRequestError("only one of values and keys is encoded: encode both, or neither")
     return RowColumns.checked(
         values,  # type: ignore[arg-type]  # it does not encode itself
         keys=keys,  # type: ignore[arg-type]  # it does not encode itself
@@ -180,7 +182,9 @@ def _check_times(
         check_timestamp(timestamp_ms)
     if timestamps_ms is not None:
         if timestamp_ms is not None:
-            raise InvalidRequestError("both timestamp_ms and timestamps_ms are given")
+            raise InvalidRequestError(
+                "both timestamp_ms and timestamps_ms are given: give one of them"
+            )
         _check_length(values, "timestamps_ms", timestamps_ms)
         for timestamp in timestamps_ms:
             check_timestamp(timestamp)

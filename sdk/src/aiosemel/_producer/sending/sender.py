@@ -150,7 +150,7 @@ class Sender:
                     if self._owner.may_send:
                         self._send_ready(group)
         except Exception as error:
-            self._owner.broken(UnknownServerError(f"the sender has ended by a defect: {error!r}"))
+            self._owner.broken(UnknownServerError(f"the sender has ended by a bug: {error!r}"))
             raise
 
     def _send_ready(self, group: asyncio.TaskGroup) -> None:
@@ -272,8 +272,8 @@ class Sender:
     def _deleted(self, topic_id: str) -> SemelError:
         name = self._topics.name_of(topic_id)
         return UnknownTopicIdError(
-            f"topic {name!r} was deleted, or may not be seen any more: no topic has its id"
-            f" {topic_id}; later sends go to the present topic of that name",
+            f"topic {name!r} was deleted, or this client may not see it any more: no topic has its"
+            f" id {topic_id}; later sends go to the present topic of that name",
             topic=name,
         )
 

@@ -61,7 +61,7 @@ class Resolver:
                 return await self._ask()
         except TimeoutError:
             raise RequestTimedOutError(
-                f"what became of transaction {self._producer_epoch} of {self._transactional_id} is"
+                f"the outcome of transaction {self._producer_epoch} of {self._transactional_id} is"
                 f" still not known after {timeout_ms} ms{self._cluster.trouble.suffix}"
             ) from None
 

@@ -108,7 +108,7 @@ def _check(log: PartitionLog, before: int) -> None:
     if before > stable:
         end = f"high watermark {stable}"
         if stable < log.log_end_offset:
-            end = f"last stable offset {stable}: what is open cannot be deleted"
+            end = f"last stable offset {stable}: open transactions cannot be deleted"
         raise OffsetOutOfRangeError(
             f"offset {before} is past the {end}",
             log_start_offset=log.log_start_offset,

@@ -62,8 +62,9 @@ def check_nothing_leaves(image: ClusterImage, instance_id: int) -> None:
             if leader.leader_id == instance_id and leader.moving_to is not None:
                 raise InvalidRequestError(
                     f"partition {index} of topic {topic.name!r} moves from here to broker"
-                    f" {leader.moving_to}, whose copy may have what is lost here: give the move up"
-                    f" first, with `semel topics move {topic.name} --partition {index} --cancel`"
+                    f" {leader.moving_to}, whose copy may have records that are lost here: cancel"
+                    " the move first, with"
+                    f" `semel topics move {topic.name} --partition {index} --cancel`"
                 )
 
 

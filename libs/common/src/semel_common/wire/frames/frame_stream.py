@@ -211,7 +211,7 @@ class FrameStream:
         return again
 
     def _again(self, error: SemelError) -> NetworkExceptionError:
-        return NetworkExceptionError(f"{self._address} wants to be connected to again: {error}")
+        return NetworkExceptionError(f"{self._address} asks for a new connection: {error}")
 
     async def _open(self, open_pipe: OpenPipe) -> None:
         try:
