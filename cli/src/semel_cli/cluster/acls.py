@@ -73,7 +73,9 @@ ClusterOption = Annotated[bool, typer.Option("--cluster", help="The cluster as a
 PrefixedOption = Annotated[
     bool, typer.Option("--prefixed", help="The name is the beginning of names.")
 ]
-DenyOption = Annotated[bool, typer.Option("--deny", help="Deny it: that wins over all that allow.")]
+DenyOption = Annotated[
+    bool, typer.Option("--deny", help="Deny it: this rule wins over all rules that allow it.")
+]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Check and show, change nothing.")]
 
 
@@ -175,7 +177,7 @@ def remove(  # noqa: PLR0913, PLR0917 - each option is an argument
     output_format: FormatOption = Format.TEXT,
     bootstrap: BootstrapOption = None,
 ) -> None:
-    """Remove every rule that fits in all that is given; without --prefixed, of exact names only."""
+    """Remove every rule that fits all options; without --prefixed, only rules of whole names."""
     resources = _resources(topic, group, transactional_id, cluster)
     if principal is None and not resources:
         raise UsageError(

@@ -44,7 +44,7 @@ def audit(
     output_format: FormatOption = Format.TEXT,
     bootstrap: BootstrapOption = None,
 ) -> None:
-    """List what operators asked coordinators for, the last request first: who, from where, and why.
+    """List the requests of operators, the last one first: who, from where, and why.
 
     Aborts, fences and completions of transactions; changes of topics, access rules and quotas;
     moves of partitions. Rehearsals are left out.

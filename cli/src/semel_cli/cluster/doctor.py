@@ -26,7 +26,7 @@ def doctor(
     stuck_after: Annotated[
         float,
         typer.Option(
-            metavar="SECONDS", callback=seconds, help="Open somewhere although it is decided."
+            metavar="SECONDS", callback=seconds, help="Decided, but open at a participant."
         ),
     ] = 60,
     late_after: Annotated[
@@ -42,7 +42,7 @@ def doctor(
     Also for instances that do not answer, disks that are nearly full, moves of partitions that
     wait for an instance, ids that producers take from one another, and ids that are used once.
     Says what to do about each.
-    Status 3: something was found.
+    Status 3: the command found a problem.
     """
     limits = Thresholds(
         stuck_ms=int(stuck_after * 1000),

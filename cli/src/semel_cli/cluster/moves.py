@@ -65,16 +65,16 @@ def move(
         ),
     ] = None,
     cancel: Annotated[
-        bool, typer.Option("--cancel", help="Give moves up: they stay where they are led.")
+        bool, typer.Option("--cancel", help="Cancel the moves: partitions stay with their leaders.")
     ] = False,
     dry_run: DryRunOption = False,
     wait: WaitOption = False,
     output_format: FormatOption = Format.TEXT,
     bootstrap: BootstrapOption = None,
 ) -> None:
-    """Move partitions of a topic to another broker, or give moves up.
+    """Move partitions of a topic to another broker, or cancel moves.
 
-    Producers and readers go on meanwhile. `semel cluster moves` shows what moves. Groups are
+    Producers and readers go on meanwhile. `semel cluster moves` lists the moves. Groups are
     partitions of `__consumer_offsets`, which move between group coordinators, and the transaction
     log is `__transaction_state`, which moves between coordinators: all but partition 0.
     """
@@ -141,7 +141,7 @@ def decommission(
     output_format: FormatOption = Format.TEXT,
     bootstrap: BootstrapOption = None,
 ) -> None:
-    """Give an instance no partitions any more; `semel cluster rebalance` takes what it has."""
+    """Give an instance no new partitions; `semel cluster rebalance` takes its partitions away."""
     role, instance_id = _instance_named(instance)
 
     async def work(client: "SemelClient") -> int:

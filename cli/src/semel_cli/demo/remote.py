@@ -39,7 +39,7 @@ def orders(
     ] = 0,
     bootstrap: BootstrapOption = None,
 ) -> None:
-    """Let the orders come into a cluster that is there already.
+    """Send the orders to an existing cluster.
 
     Makes the topics if need be. Interrupted, it goes on where it was when it is started again.
     """
@@ -67,7 +67,7 @@ def application(
 ) -> None:
     """Be one instance of the application that makes income of orders, until stopped.
 
-    One that is started again by the same name settles what its predecessor left open.
+    After a restart with the same name, it ends the open transaction of its predecessor.
     """
     run(_application(find_bootstrap(bootstrap, Purpose.CHANGE), instance))
 

@@ -143,7 +143,7 @@ def delete_offsets(
 ) -> None:
     """Forget a group's offsets of topics that none of its members reads.
 
-    What would be refused, --dry-run refuses likewise.
+    --dry-run refuses the same offsets as the deletion.
     """
     named = _named(topics)
 

@@ -39,11 +39,11 @@ def check(
     ],
     output_format: FormatOption = Format.TEXT,
 ) -> None:
-    """Read the volumes of stopped instances from end to end, and name what is damaged.
+    """Read the volumes of stopped instances from end to end, and name the damage.
 
-    All pages of the file, and all checksums: of records, snapshots, and of each batch of each
-    partition; and that none is missing. It changes nothing. Status 1: damage was found, or a folder
-    cannot be checked.
+    The command checks all pages of the file, the checksums of records, snapshots and batches, and
+    that no record or batch is missing. It changes nothing. Status 1: it found damage, or cannot
+    check a folder.
     """
     from semel_local.checking import check as check_folder
     from semel_local.checking import data_folders

@@ -71,16 +71,16 @@ def recover(  # noqa: PLR0913, PLR0917 - each option is an argument
         list[str] | None,
         typer.Option(
             metavar="NAME=FOLDER",
-            help="The cluster is stopped, and this instance's data folder tells what it looks like:"
-            " that of coordinator-0, or, for coordinator-0, those of all others.",
+            help="If the whole cluster is stopped: an instance, and its data folder, to read the"
+            " topics from. Give coordinator-0, or, to recover coordinator-0, all other instances.",
             show_default=False,
         ),
     ] = None,
     partial: Annotated[
-        bool, typer.Option("--partial", help="Do without the folders that are not given.")
+        bool, typer.Option("--partial", help="Go on without the folders of other instances.")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would become of it, but raise nothing.")
+        bool, typer.Option("--dry-run", help="Show the effect, but raise no number.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     output_format: FormatOption = Format.TEXT,

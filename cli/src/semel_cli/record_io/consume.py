@@ -74,8 +74,8 @@ FromBeginning = Annotated[
     bool,
     typer.Option(
         "--from-beginning",
-        help="Start at the first record, not at what comes next; with --group, where the group has"
-        " no offset yet.",
+        help="Start at the first record, not at the end of the log; with --group, in partitions for"
+        " which the group has no offset.",
     ),
 ]
 Group = Annotated[
@@ -120,7 +120,7 @@ Timeout = Annotated[
     typer.Option(
         metavar="SECONDS",
         callback=seconds,
-        help="Stop when nothing came for so long.",
+        help="Stop when no record has come for so long.",
         show_default="none",
     ),
 ]

@@ -25,6 +25,7 @@ from semel_cli.shared.command_session import (
 )
 from semel_cli.shared.options import INT32_MAX, INT64_MAX, not_empty
 from semel_cli.shared.output import Format, examples, note
+from semel_console.insight.command_lines import command_line
 
 if TYPE_CHECKING:
     from aiosemel import Delivery, Producer, SemelClient, SemelError, Transaction
@@ -68,7 +69,7 @@ def produce(
         typer.Option(
             "--key-separator",
             "-K",
-            help="What stands between key and value.",
+            help="The text between key and value.",
             show_default="no keys",
         ),
     ] = None,
@@ -110,8 +111,8 @@ def produce(
     """Send each line of standard input as a record.
 
     Every record is stored exactly once, also when it has to be sent again. Says how many were
-    stored on standard error. What ends a line is no part of its record: a newline, with or without
-    a carriage return before it.
+    stored on standard error. The end of a line (a newline, with or without a carriage return before
+    it) does not belong to the record.
     """
     load = _Load(topic, _parser(input_format, key_separator), partition, max_request_size)
     at = _place(topic, partition, expected_offset)
@@ -294,8 +295,10 @@ async def _produce_as_one(client: "SemelClient", load: _Load, transactional_id: 
                     pass
         except TransactionOutcomeUnknownError as error:
             raise CommandError(
-                f"whether {_records(load.count)} were committed is not known ({error}); to see:"
-                f" semel transactions outcome {transactional_id} {error.producer_epoch}"
+                f"whether {_records(load.count)} were committed is not known ({error}); to see: "
+                + command_line(
+                    *("transactions", "outcome"), names=(transactional_id, error.producer_epoch)
+                )
             ) from error
         except (SemelError, CommandError) as error:
             raise CommandError(f"{_told(error, load)}. {_aborted(load)}") from error
@@ -322,8 +325,8 @@ def _told(error: "SemelError | CommandError", load: _Load) -> str:
             " records"
         )
     if "message_max_bytes" in details:
-        option = f"max.message.bytes={load.max_request_size_bytes}"
-        return f"{error}: semel topics alter {load.topic} --config {option}"
+        options = ("--config", f"max.message.bytes={load.max_request_size_bytes}")
+        return f"{error}: {command_line('topics', 'alter', names=(load.topic,), options=options)}"
     return str(error)
 
 

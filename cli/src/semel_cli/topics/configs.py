@@ -97,8 +97,8 @@ def alter(
             "-p",
             min=1,
             max=INT32_MAX,
-            help="Let it have more partitions, so many all together. Records with a key go to other"
-            " partitions from then on than before.",
+            help="Raise the number of partitions to this. From then on, records with a key may go"
+            " to another partition than before.",
             show_default=False,
         ),
     ] = None,
@@ -108,7 +108,7 @@ def alter(
     output_format: FormatOption = Format.TEXT,
     bootstrap: BootstrapOption = None,
 ) -> None:
-    """Change options of a topic, or give it more partitions; shows what holds then.
+    """Change options of a topic, or give it more partitions; shows the result.
 
     If one of the changes is refused, none is made.
     """

@@ -33,11 +33,11 @@ def delete_records(  # noqa: PLR0913, PLR0917 - each option is an argument
         typer.Option(min=0, max=INT64_MAX, help="The first offset that stays.", show_default=False),
     ] = None,
     all_records: Annotated[
-        bool, typer.Option("--all", help="Delete all but what open transactions hold.")
+        bool, typer.Option("--all", help="Delete all records before the first open transaction.")
     ] = False,
     reason: ReasonOption = "",
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would go, but delete nothing.")
+        bool, typer.Option("--dry-run", help="Show the new starts, but delete no record.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     output_format: FormatOption = Format.TEXT,
@@ -45,8 +45,8 @@ def delete_records(  # noqa: PLR0913, PLR0917 - each option is an argument
 ) -> None:
     """Delete the oldest records of a topic; shows where its partitions start then.
 
-    Offsets count markers and aborted records, too. What an open transaction has written stays, and
-    all that comes after it.
+    Offsets count markers and aborted records, too. The records of an open transaction stay, with
+    all records behind them.
     """
     if all_records == (before_offset is not None):
         raise UsageError("up to where? Give either --before-offset or --all")

@@ -53,7 +53,7 @@ def create(
     ] = None,
     config: ConfigOption = None,
     if_not_exists: Annotated[
-        bool, typer.Option("--if-not-exists", help="Take a topic that is there as it is.")
+        bool, typer.Option("--if-not-exists", help="Leave an existing topic as it is.")
     ] = False,
     output_format: FormatOption = Format.TEXT,
     bootstrap: BootstrapOption = None,
@@ -151,11 +151,11 @@ def delete(
     topics: TopicArguments,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     if_exists: Annotated[
-        bool, typer.Option("--if-exists", help="Pass over a topic that is not there.")
+        bool, typer.Option("--if-exists", help="Pass over a missing topic.")
     ] = False,
     bootstrap: BootstrapOption = None,
 ) -> None:
-    """Delete topics with all that is in them.
+    """Delete topics with all their records.
 
     Each for itself: if one is refused, the others are still deleted.
     """

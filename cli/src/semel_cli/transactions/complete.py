@@ -39,7 +39,7 @@ def complete(
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
+        bool, typer.Option("--dry-run", help="Say which transaction would end, and end none.")
     ] = False,
     output_format: FormatOption = Format.TEXT,
     bootstrap: BootstrapOption = None,

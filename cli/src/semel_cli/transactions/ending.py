@@ -49,7 +49,7 @@ ReasonOption = Annotated[
 ]
 OperatorOption = Annotated[str, typer.Option(help="Who, for the log.", show_default="user@host")]
 DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")
+    bool, typer.Option("--dry-run", help="Say which transaction would end, and end none.")
 ]
 
 

@@ -68,7 +68,9 @@ WithinOption = Annotated[
 BehindOption = Annotated[
     str,
     typer.Option(
-        metavar="POSITION", help="Those before: --format json names it.", show_default=False
+        metavar="POSITION",
+        help="Entries before this position, which --format json names.",
+        show_default=False,
     ),
 ]
 

@@ -136,7 +136,7 @@ def describe(
 ) -> None:
     """Describe a transactional id: its transactions that are open, or whose markers are missing.
 
-    Of an id of joint transactions also its versions, and the writers of the one that is open.
+    For an id of joint transactions also its versions, and the writers of the open version.
     """
     described = with_client(
         bootstrap, lambda client: client.admin().describe_transactions(transactional_id)
