@@ -55,7 +55,7 @@ async def test_a_lost_group_coordinator_takes_only_the_offsets_away(stage: Stage
     await holding(stage, "nightly", {("orders", 0): 5})
     await stage.until("orders-0: 5", "/transaction", **ASKED)
     await stage.cluster.stop_service("group-coordinator-0")
-    missing = "What it commits for group reports cannot be shown."
+    missing = "The offsets for group reports cannot be shown."
     page = await stage.until(missing, "/transaction", **ASKED)
     assert "first write to orders-1, offset 0" in page.text
     assert "group reports" in page.text

@@ -104,7 +104,7 @@ async def _told(
             if each is not None
         ],
         offsets={
-            group_id: explain(f"What it commits for group {group_id}", each)
+            group_id: explain(f"The offsets for group {group_id}", each)
             if isinstance(each, SemelError)
             else each
             for group_id, each in written.offsets.items()

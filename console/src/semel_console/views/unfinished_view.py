@@ -28,7 +28,7 @@ from semel_console.views.blocks import (
 from semel_console.views.ended_view import Step, timeline
 from semel_console.views.states import age, transaction_state
 
-_EMPTY = "The coordinator knows none yet: a short transaction names them when it ends."
+_EMPTY = "The coordinator knows no participant yet: a short transaction names them at its end."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

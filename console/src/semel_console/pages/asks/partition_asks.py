@@ -28,7 +28,7 @@ async def marks_of(visit: Visit, topic: str, shown: Iterable[PartitionDescriptio
         asked = {
             leader: group.create_task(
                 visit.ask(
-                    f"What broker-{leader} leads",
+                    f"The offsets on broker-{leader}",
                     watermarks(visit.client, [(topic, number) for number in numbers]),
                 )
             )
