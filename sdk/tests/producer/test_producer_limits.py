@@ -140,7 +140,7 @@ async def test_an_exception_does_not_wait_for_records_that_are_not_taken(
     with pytest.raises(ZeroDivisionError):
         await fail()
     assert asyncio.get_running_loop().time() - begun == pytest.approx(0.3, abs=0.4)
-    assert "17 bytes of records are given up" in caplog.text
+    assert "17 bytes of unacknowledged records are given up" in caplog.text
 
 
 async def test_an_exception_waits_for_records_that_are_taken(fake: FakeCluster) -> None:
