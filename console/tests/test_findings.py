@@ -1,5 +1,6 @@
 """The doctor's findings, and the states that it accepts."""
 
+import shlex
 from dataclasses import replace
 
 import pytest
@@ -177,3 +178,27 @@ def test_disks_below_their_reserve_are_found() -> None:
         "the disk of broker-1 at h:5 is below its reserve: 1,200 bytes are free in /data/broker-0,"
         " and disk_reserve_bytes is 67,108,864; the instance refuses new data"
     )
+
+
+def test_remedies_are_lines_that_a_shell_reads_with_any_name_in_them() -> None:
+    name = "--it's $HOME"
+    running = open_at(age_ms=800_000, outcome=KnownOutcome.ONGOING, left_ms=200_000)
+    assert running.known is not None
+    running = replace(running, known=replace(running.known, transactional_id=name))
+    late = listing(name, state=TransactionState.PREPARE_COMMIT, idle_ms=30_000, incomplete=2)
+    old = replace(listing(name, state=TransactionState.PREPARED), start_time_ms=1)
+    lines = [
+        line
+        for finding in (
+            *doctor_checks.nearly_timed_out([running], LIMITS),
+            *doctor_checks.late_markers([late], LIMITS, NOW_MS),
+            *doctor_checks.prepared_for_long([old], LIMITS, NOW_MS),
+        )
+        for line in finding.do.split("`")
+        if name.partition("'")[0] in line
+    ]
+    assert [shlex.split(line) for line in lines] == [
+        ["semel", "transactions", "abort", *("--producer-id", "1", "--epoch", "4", "--", name)],
+        ["semel", "transactions", "describe", "--", name],
+        ["semel", "transactions", "complete", "--commit", "--", name, "9"],
+    ]

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aiosemel import TransactionListing, TransactionState
+from semel_console.insight.command_lines import command_line
 from semel_console.mode import Mode
 from semel_console.views import places
 from semel_console.views.blocks import (
@@ -57,7 +58,7 @@ def page_of(text: str) -> Page:
     )
     return Page(
         title=text,
-        command=places.command("transactions", "describe", text),
+        command=command_line("transactions", "describe", names=(text,)),
         form=Form(
             action="/transactions",
             kept=(("id", text),),

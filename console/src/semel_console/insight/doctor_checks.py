@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from semel_console.insight.command_lines import command_line
 from semel_console.insight.texts import duration_text, place
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
         PartitionReassignment,
         TopicPartition,
         TransactionListing,
+        TransactionOutcomeDescription,
     )
 
 _ONGOING = "Ongoing"
@@ -104,10 +106,7 @@ def waiting_moves(
                         f"{at} moves from {each.leader} to {each.target}, and {instance} does not"
                         " answer"
                     ),
-                    do=(
-                        f"start {instance} again, or give the move up: `semel topics move"
-                        f" {at.topic} --partition {at.partition} --cancel`"
-                    ),
+                    do=(f"start {instance} again, or give the move up: `{_cancelled(at)}`"),
                     partition=at,
                 )
 
@@ -159,9 +158,8 @@ def nearly_timed_out(found: Iterable["OpenTransaction"], limits: Thresholds) -> 
             ),
             do=(
                 "if its producer is alive, give it smaller transactions or a longer"
-                " transaction_timeout_ms; if not, `semel transactions abort"
-                f" {known.transactional_id} --producer-id {transaction.producer_id}"
-                f" --epoch {transaction.producer_epoch}` frees its readers now"
+                f" transaction_timeout_ms; if not, `{_aborted(transaction, known)}` frees its"
+                " readers now"
             ),
             transactional_id=known.transactional_id,
             partition=transaction.partition,
@@ -183,8 +181,8 @@ def late_markers(
                     f" {duration_text(now_ms - entry.last_update_time_ms)}"
                 ),
                 do=(
-                    f"`semel transactions describe {entry.transactional_id}` names the participants"
-                    " without markers: check that their instances run and can be reached"
+                    f"`{_described(entry)}` names the participants without markers: check that"
+                    " their instances run and can be reached"
                 ),
                 transactional_id=entry.transactional_id,
             )
@@ -208,8 +206,7 @@ def prepared_for_long(
                     " (with_database) and no process of it comes back, `semel transactions resolve"
                     " --database URL` reads the decision there; it passes over transactions of"
                     " other applications. If another system decides, learn its decision and"
-                    f" use `semel transactions complete {entry.transactional_id}"
-                    f" {entry.producer_epoch}` with --commit or --abort"
+                    f" use `{_completed(entry)}`, or --abort in place of --commit"
                 ),
                 transactional_id=entry.transactional_id,
             )
@@ -256,3 +253,24 @@ def churn(
                 " before it, and is kept for transactional_id_expiration_ms"
             ),
         )
+
+
+def _cancelled(at: "TopicPartition") -> str:
+    options = ("--partition", at.partition, "--cancel")
+    return command_line("topics", "move", names=(at.topic,), options=options)
+
+
+def _aborted(transaction: "OpenTransaction", known: "TransactionOutcomeDescription") -> str:
+    epoch = transaction.producer_epoch
+    options = ("--producer-id", transaction.producer_id, "--epoch", epoch)
+    names = (known.transactional_id,)
+    return command_line("transactions", "abort", names=names, options=options)
+
+
+def _described(entry: "TransactionListing") -> str:
+    return command_line("transactions", "describe", names=(entry.transactional_id,))
+
+
+def _completed(entry: "TransactionListing") -> str:
+    names = (entry.transactional_id, entry.producer_epoch)
+    return command_line("transactions", "complete", names=names, options=("--commit",))

@@ -1,10 +1,10 @@
 """Why a group sees no records of a partition: each cause in words, with its remedy. No I/O."""
 
 from collections.abc import Callable, Mapping
-from shlex import quote
 from typing import NamedTuple
 
 from aiosemel import HoldingTransaction, ReaderCause, ReaderStanding
+from semel_console.insight.command_lines import command_line
 from semel_console.insight.texts import counted, duration_text
 
 
@@ -25,11 +25,11 @@ def _words() -> Mapping[ReaderCause, Callable[[ReaderStanding], Verdict]]:
     return {
         ReaderCause.NO_TOPIC: lambda s: Verdict(
             f"there is no topic {s.partition.topic!r}",
-            f"semel topics create {s.partition.topic}; semel topics list",
+            f"{command_line('topics', 'create', names=(s.partition.topic,))}; semel topics list",
         ),
         ReaderCause.NO_PARTITION: lambda s: Verdict(
             f"topic {s.partition.topic!r} has no partition {s.partition.partition}",
-            f"semel topics describe {s.partition.topic}",
+            command_line("topics", "describe", names=(s.partition.topic,)),
         ),
         ReaderCause.NO_GROUP: lambda s: Verdict(
             f"there is no group {s.group_id!r}: no consumer has joined under this name, or it has"
@@ -44,7 +44,7 @@ def _words() -> Mapping[ReaderCause, Callable[[ReaderStanding], Verdict]]:
         ),
         ReaderCause.NOT_SUBSCRIBED: lambda s: Verdict(
             f"no member of group {s.group_id!r} reads topic {s.partition.topic!r}",
-            f"semel groups describe {quote(s.group_id)}",
+            command_line("groups", "describe", names=(s.group_id,)),
         ),
         ReaderCause.NOT_HELD: _not_held,
         ReaderCause.MEMBER_AWAY: lambda s: Verdict(
@@ -74,8 +74,10 @@ def _words() -> Mapping[ReaderCause, Callable[[ReaderStanding], Verdict]]:
         ReaderCause.ABORTED_ONLY: lambda s: Verdict(
             "behind the group's offset lie only aborted records and markers, which no reader of"
             " committed records sees",
-            f"semel transactions history --outcome aborted --topic {s.partition.topic}"
-            f" --partition {s.partition.partition}",
+            command_line(
+                *("transactions", "history", "--outcome", "aborted"),
+                *("--topic", s.partition.topic, "--partition", s.partition.partition),
+            ),
         ),
         ReaderCause.ALL_READ: lambda _: Verdict("the group has read everything", ""),
     }
@@ -83,7 +85,8 @@ def _words() -> Mapping[ReaderCause, Callable[[ReaderStanding], Verdict]]:
 
 def _reset(standing: ReaderStanding, to: str) -> str:
     place = f"{standing.partition.topic}:{standing.partition.partition}"
-    return f"semel groups reset-offsets {quote(standing.group_id)} --topic {place} {to} --dry-run"
+    options = ("--topic", place, to, "--dry-run")
+    return command_line("groups", "reset-offsets", names=(standing.group_id,), options=options)
 
 
 def _not_held(standing: ReaderStanding) -> Verdict:
@@ -91,7 +94,7 @@ def _not_held(standing: ReaderStanding) -> Verdict:
     taker = f": member {target} is to take it" if target else ""
     return Verdict(
         f"no member holds the partition now{taker}",
-        f"semel groups describe {quote(standing.group_id)}",
+        command_line("groups", "describe", names=(standing.group_id,)),
     )
 
 
@@ -144,12 +147,18 @@ def _remedy(standing: ReaderStanding) -> str:
     assert holder is not None, "the cause is a transaction"
     if not holder.transactional_id:
         return "semel transactions find-hanging"
-    name = quote(holder.transactional_id)
+    name = holder.transactional_id
     if holder.outcome == "PREPARED":
-        return f"semel transactions complete {name} {holder.producer_epoch} --dry-run"
-    if holder.outcome == "ONGOING":
-        return (
-            f"wait, or semel transactions abort {name} --producer-id {holder.producer_id}"
-            f" --epoch {holder.producer_epoch} --dry-run"
+        names = (name, holder.producer_epoch)
+        complete = command_line(
+            "transactions", "complete", names=names, options=("--commit", "--dry-run")
         )
-    return f"semel transactions describe {name}"
+        return f"let its owner decide, or, if its outside system has committed: {complete}"
+    if holder.outcome == "ONGOING":
+        options = (
+            *("--producer-id", holder.producer_id, "--epoch", holder.producer_epoch),
+            "--dry-run",
+        )
+        abort = command_line("transactions", "abort", names=(name,), options=options)
+        return f"wait, or {abort}"
+    return command_line("transactions", "describe", names=(name,))

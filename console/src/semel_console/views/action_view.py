@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from semel_console.insight.command_lines import command_line
 from semel_console.insight.texts import counted
 from semel_console.views import places
 from semel_console.views.blocks import Cell, Missing, Notice, Page, Tone, link
@@ -50,20 +51,20 @@ class WantedAction:
     def command(self) -> str:
         """The command line that does the same."""
         name, epoch = self.transactional_id, self.producer_epoch
-        words: Sequence[str | int]
+        reason = ("--reason", "…")
+        options: tuple[str | int, ...]
         match self.action:
             case Action.ABORT:
-                words = (
-                    *("abort", name, "--producer-id", self.producer_id),
-                    *("--epoch", epoch, "--reason", "…"),
-                )
+                options = ("--producer-id", self.producer_id, "--epoch", epoch, *reason)
+                return command_line("transactions", "abort", names=(name,), options=options)
             case Action.FENCE:
-                words = ("fence", name, "--reason", "…")
-            case Action.COMMIT_PREPARED:
-                words = ("complete", name, epoch, "--commit")
-            case Action.ABORT_PREPARED:
-                words = ("complete", name, epoch, "--abort")
-        return places.command("transactions", *words)
+                return command_line("transactions", "fence", names=(name,), options=reason)
+            case Action.COMMIT_PREPARED | Action.ABORT_PREPARED:
+                commits = self.action is Action.COMMIT_PREPARED
+                options = ("--commit",) if commits else ("--abort",)
+                return command_line(
+                    "transactions", "complete", names=(name, epoch), options=options
+                )
 
 
 TITLES = {

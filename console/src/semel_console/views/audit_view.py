@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from aiosemel import AuditEntry, AuditLog
+from semel_console.insight.command_lines import command_line
 from semel_console.insight.texts import time_text
 from semel_console.views import places
 from semel_console.views.blocks import (
@@ -171,4 +172,4 @@ def _command(wanted: WantedAudit) -> str:
         ("--behind", wanted.behind),
     )
     words = [word for option, value in given if value for word in (option, value)]
-    return places.command("audit", *words)
+    return command_line("audit", *words)

@@ -8,6 +8,7 @@ from aiosemel import (
     PartitionReassignment,
     TopicPartition,
 )
+from semel_console.insight.command_lines import command_line
 from semel_console.insight.texts import time_text
 from semel_console.views import places
 from semel_console.views.blocks import (
@@ -37,7 +38,7 @@ def cluster_page(
     """Return the instances and the moves."""
     return Page(
         title="Cluster",
-        command=places.command("cluster", "describe"),
+        command=command_line("cluster", "describe"),
         sections=(
             Section(title="", blocks=_instances(described)),
             Section(

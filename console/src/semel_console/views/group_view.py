@@ -11,6 +11,7 @@ from aiosemel import (
     TopicPartition,
     TransactionOutcomeDescription,
 )
+from semel_console.insight.command_lines import command_line
 from semel_console.insight.offset_views import GroupOffset
 from semel_console.insight.texts import ago_text, counted, time_text
 from semel_console.views import places
@@ -59,7 +60,7 @@ class AskedGroup:
 
 def groups_page(listed: Sequence[GroupListing] | Missing, text: str, after: str) -> Page:
     """Return one page of the groups whose ids contain a text, by id."""
-    command = places.command("groups", "list")
+    command = command_line("groups", "list")
     form = Form(action="/groups", fields=(Field(name="q", label="Group contains", value=text),))
     if isinstance(listed, Missing):
         blocks: Sequence[Block] = (listed,)
@@ -146,7 +147,7 @@ def group_page(asked: AskedGroup, now_ms: int, samples: Sequence[LagSample] = ()
     described = asked.described
     return Page(
         title=described.group_id,
-        command=places.command("groups", "describe", described.group_id),
+        command=command_line("groups", "describe", names=(described.group_id,)),
         trail=(link("Groups", "/groups"),),
         notices=_lag_notices(asked),
         form=Form(

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aiosemel import AbortReason, EndedTransaction, KnownOutcome, TransactionHistory
+from semel_console.insight.command_lines import command_line
 from semel_console.insight.ended_writes import lasted_ms
 from semel_console.insight.texts import counted, duration_text, time_text
 from semel_console.views import places
@@ -261,4 +262,4 @@ def _command(wanted: WantedHistory) -> str:
         ("--behind", wanted.behind),
     )
     words = [word for option, value in given if value for word in (option, value)]
-    return places.command("transactions", "history", *words)
+    return command_line("transactions", "history", *words)

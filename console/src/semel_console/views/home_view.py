@@ -1,6 +1,7 @@
 """The home page: is the cluster well? No I/O."""
 
 from aiosemel import ClusterDescription
+from semel_console.insight.command_lines import command_line
 from semel_console.insight.doctor_checks import Finding
 from semel_console.insight.examination import Examined
 from semel_console.insight.texts import counted
@@ -25,7 +26,7 @@ def home_page(examined: Examined | Missing, described: ClusterDescription | Miss
     """Return the findings of the doctor, each with its remedy, and facts of the cluster."""
     return Page(
         title="Is the cluster well?",
-        command=places.command("doctor"),
+        command=command_line("doctor"),
         sections=(
             Section(title="", blocks=_findings(examined)),
             Section(title="Cluster", blocks=(_cluster(described),)),

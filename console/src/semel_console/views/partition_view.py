@@ -9,6 +9,7 @@ from aiosemel import (
     ProducerDescription,
     TopicPartition,
 )
+from semel_console.insight.command_lines import command_line
 from semel_console.insight.holders import Holder
 from semel_console.insight.offset_views import Watermarks
 from semel_console.insight.texts import counted, time_text
@@ -48,7 +49,7 @@ def partition_page(asked: AskedPartition) -> Page:
     at = asked.at
     return Page(
         title=str(at),
-        command=places.command("transactions", "describe-producers", at.topic, at.partition),
+        command=command_line("transactions", "describe-producers", names=(at.topic, at.partition)),
         trail=(link("Topics", "/topics"), link(at.topic, places.topic(at.topic))),
         notices=_notices(asked),
         sections=(

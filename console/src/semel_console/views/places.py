@@ -1,7 +1,6 @@
 """The addresses of pages: every state of the console is one. No I/O."""
 
 import re
-import shlex
 from urllib.parse import urlencode
 
 from aiosemel import TopicPartition
@@ -50,11 +49,6 @@ def tail(topic_name: str, partition_number: int | None = None) -> str:
 def group(group_id: str) -> str:
     """Return where a group is described."""
     return address("/group", id=group_id)
-
-
-def command(*words: str | int) -> str:
-    """Return a command line that a shell reads as these words."""
-    return shlex.join(["semel", *map(str, words)])
 
 
 def containing(text: str) -> str:

@@ -1,8 +1,10 @@
 """The prepared transactions, which wait for their owners, and what waits behind them. No I/O."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from aiosemel import TransactionalIdDescription, TransactionDescription, TransactionState
+from semel_console.insight.command_lines import command_line
 from semel_console.insight.texts import counted, time_text
 from semel_console.views import places
 from semel_console.views.blocks import (
@@ -39,7 +41,7 @@ def prepared_page(
     ]
     return Page(
         title="Prepared transactions",
-        command=places.command("transactions", "list", "--state", "prepared"),
+        command=command_line("transactions", "list", "--state", "prepared"),
         sections=sections,
     )
 
@@ -71,7 +73,7 @@ def _transaction(
 ) -> Sequence[Block]:
     producer_id = each.producer_id or described.producer_id
     name = described.transactional_id
-    remedy = ("transactions", "complete", name, each.producer_epoch)
+    remedy = partial(command_line, "transactions", "complete", names=(name, each.producer_epoch))
     return (
         Facts(
             pairs=(
@@ -84,11 +86,11 @@ def _transaction(
                 ("Prepared for", age(each.prepared_time_ms, now_ms)),
                 (
                     "If its outside system has committed",
-                    code(places.command(*remedy, "--commit")),
+                    code(remedy(options=("--commit",))),
                 ),
                 (
                     "If its outside system has not committed",
-                    code(places.command(*remedy, "--abort")),
+                    code(remedy(options=("--abort",))),
                 ),
             )
         ),

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aiosemel import AclBinding, AclOperation, AclPermission, ClientQuota, ResourceType
+from semel_console.insight.command_lines import command_line
 from semel_console.insight.may import Question, Verdict, may
-from semel_console.views import places
 from semel_console.views.blocks import (
     Block,
     Field,
@@ -73,7 +73,7 @@ def rules_page(
     shown: Sequence[AclBinding] | Missing = rules
     if not isinstance(rules, Missing) and principal:
         shown = [each for each in rules if each.principal in {principal, "User:*"}]
-    command = places.command("acls", "list", *words)
+    command = command_line("acls", "list", *words)
     rule_lines, quota_lines = _rules(shown), _quotas(quotas)
     return Page(
         title="Rules and quotas",
@@ -88,7 +88,7 @@ def rules_page(
             ),
             Section(
                 title="Quotas",
-                note=note_of_cut(quota_lines, quotas, places.command("quotas", "list")),
+                note=note_of_cut(quota_lines, quotas, command_line("quotas", "list")),
                 blocks=(quota_lines,),
             ),
         ),

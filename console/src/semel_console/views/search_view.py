@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Sequence
 
+from semel_console.insight.command_lines import command_line
 from semel_console.views import places
 from semel_console.views.blocks import Block, Cell, Grid, Missing, Notice, Page, Row, Section
 
@@ -39,9 +40,9 @@ def _command(text: str) -> str:
     having = shlex.join(["grep", "-F", "--", text])
     return "; ".join(
         (
-            f"{places.command('topics', 'list')} | {having}",
-            f"{places.command('groups', 'list')} | {having}",
-            places.command("transactions", "list", "--id-pattern", places.containing(text)),
+            f"{command_line('topics', 'list')} | {having}",
+            f"{command_line('groups', 'list')} | {having}",
+            command_line("transactions", "list", "--id-pattern", places.containing(text)),
         )
     )
 

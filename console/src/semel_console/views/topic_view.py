@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from aiosemel import PartitionDescription, TopicDescription, TopicPartition
+from semel_console.insight.command_lines import command_line
 from semel_console.insight.holders import Holder
 from semel_console.insight.offset_views import Watermarks
 from semel_console.insight.texts import counted, duration_text
@@ -35,7 +36,7 @@ _BARS = 12
 
 def topics_page(listed: Sequence[TopicDescription] | Missing, text: str, after: str) -> Page:
     """Return one page of the topics whose names contain a text, by name."""
-    command = places.command("topics", "list")
+    command = command_line("topics", "list")
     form = Form(action="/topics", fields=(Field(name="q", label="Name contains", value=text),))
     if isinstance(listed, Missing):
         return Page(
@@ -108,7 +109,7 @@ def topic_page(
         more = link("More partitions", places.address("/topic", name=topic.name, after=last))
     return Page(
         title=topic.name,
-        command=places.command("topics", "describe", topic.name),
+        command=command_line("topics", "describe", names=(topic.name,)),
         trail=(link("Topics", "/topics"),),
         sections=(
             Section(title="", blocks=(facts,)),

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aiosemel import TransactionListing, TransactionOrder, TransactionState
+from semel_console.insight.command_lines import command_line
 from semel_console.insight.texts import duration_text
 from semel_console.views import places
 from semel_console.views.blocks import (
@@ -179,4 +180,4 @@ def _form(wanted: Wanted) -> Form:
 def _command(wanted: Wanted) -> str:
     states = [word for state in states_of(wanted.state) for word in ("--state", state.value)]
     pattern = ["--id-pattern", places.containing(wanted.text)] if wanted.text else []
-    return places.command("transactions", "list", *states, *pattern)
+    return command_line("transactions", "list", *states, *pattern)

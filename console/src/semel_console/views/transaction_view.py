@@ -13,6 +13,7 @@ from aiosemel import (
     TransactionOutcomeDescription,
     TransactionState,
 )
+from semel_console.insight.command_lines import command_line
 from semel_console.insight.texts import duration_text, time_text
 from semel_console.views import places
 from semel_console.views.action_view import Action, offers
@@ -76,16 +77,12 @@ def transaction_page(asked: Asked, now_ms: int, jaeger: str, *, acts: bool) -> P
     ]
     name = asked.transactional_id
     title = name if asked.epoch is None else f"{name}, epoch {asked.epoch}"
-    words: tuple[str | int, ...] = ("transactions", "describe", name)
-    if asked.epoch is not None:
-        words = ("transactions", "timeline", name, asked.epoch)
     kept = [("transactional_id", name)]
     if asked.producer_id is not None:
-        words = (*words, "--producer-id", asked.producer_id) if asked.epoch is not None else words
         kept.append(("producer_id", str(asked.producer_id)))
     return Page(
         title=title,
-        command=places.command(*words),
+        command=_command(asked),
         sections=sections,
         trail=(link("Transactions", "/transactions"), *_above(asked)),
         form=Form(
@@ -94,6 +91,18 @@ def transaction_page(asked: Asked, now_ms: int, jaeger: str, *, acts: bool) -> P
             fields=(Field(name="epoch", label="Epoch", value=_text(asked.epoch)),),
             button="How did it end?",
         ),
+    )
+
+
+def _command(asked: Asked) -> str:
+    if asked.epoch is None:
+        return command_line("transactions", "describe", names=(asked.transactional_id,))
+    producer = () if asked.producer_id is None else ("--producer-id", asked.producer_id)
+    return command_line(
+        "transactions",
+        "timeline",
+        names=(asked.transactional_id, asked.epoch),
+        options=producer,
     )
 
 

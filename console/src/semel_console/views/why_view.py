@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from aiosemel import ReaderCause, ReaderStanding, TopicPartition
+from semel_console.insight.command_lines import command_line
 from semel_console.insight.reader_causes import verdict
 from semel_console.views import places
 from semel_console.views.blocks import (
@@ -57,7 +58,7 @@ def why_page(
         sections = (Section(title="", blocks=(grid,)),)
     return Page(
         title="Why does my consumer not see records?",
-        command=places.command("why", group_id, place) if rows else "",
+        command=command_line("why", names=(group_id, place)) if rows else "",
         form=form,
         sections=sections,
         notices=() if rows else (Notice(text="Give a group and a topic."),),

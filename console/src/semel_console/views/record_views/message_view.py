@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from aiosemel import BatchOutcome, ConsumerRecord, TopicPartition, TransactionOutcomeDescription
+from semel_console.insight.command_lines import command_line
 from semel_console.insight.offset_views import Watermarks
 from semel_console.insight.texts import counted, time_text
 from semel_console.views import places
@@ -251,8 +252,12 @@ def _form(wanted: WantedRecords) -> Form:
 
 
 def _command(wanted: WantedRecords) -> str:
-    return places.command(
-        *("consume", wanted.at.topic, "--partition", wanted.at.partition),
-        *("--offset", wanted.start, "--isolation", wanted.isolation),
-        *("--max-messages", 1 if wanted.one else RECORDS_MAX),
+    return command_line(
+        "consume",
+        names=(wanted.at.topic,),
+        options=(
+            *("--partition", wanted.at.partition, "--offset", wanted.start),
+            *("--isolation", wanted.isolation),
+            *("--max-messages", 1 if wanted.one else RECORDS_MAX),
+        ),
     )

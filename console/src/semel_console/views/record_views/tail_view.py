@@ -6,6 +6,7 @@ from heapq import merge
 from itertools import islice
 
 from aiosemel import ConsumerRecord, TopicPartition
+from semel_console.insight.command_lines import command_line
 from semel_console.insight.offset_views import Watermarks
 from semel_console.insight.texts import counted
 from semel_console.views import places
@@ -167,9 +168,9 @@ def _form(wanted: WantedTail) -> Form:
 
 
 def _command(wanted: WantedTail) -> str:
-    words: list[str | int] = ["consume", wanted.topic]
+    options: list[str | int] = []
     if wanted.partition is not None:
-        words += ["--partition", wanted.partition]
+        options += ["--partition", wanted.partition]
     if wanted.isolation != COMMITTED:
-        words += ["--isolation", wanted.isolation]
-    return places.command(*words)
+        options += ["--isolation", wanted.isolation]
+    return command_line("consume", names=(wanted.topic,), options=options)

@@ -1,0 +1,45 @@
+"""A line that a page shows is read by a shell as it is meant, whatever names are in it."""
+
+import shlex
+
+import pytest
+
+from aiosemel import HoldingTransaction, KnownOutcome, ReaderCause, ReaderStanding, TopicPartition
+from semel_console.insight.command_lines import command_line
+from semel_console.insight.reader_causes import verdict
+
+
+@pytest.mark.parametrize("name", ["orders-1", "it's", "$HOME `id`", "two words", "", "<b>;&|"])
+def test_a_name_is_one_word_and_options_stand_behind_it(name: str) -> None:
+    line = command_line("transactions", "complete", names=(name, 4), options=("--commit",))
+    assert shlex.split(line) == ["semel", "transactions", "complete", name, "4", "--commit"]
+
+
+@pytest.mark.parametrize("name", ["-", "-h", "--help", "--it's"])
+def test_a_name_that_begins_with_a_dash_is_no_option(name: str) -> None:
+    line = command_line("transactions", "complete", names=(name, 4), options=("--commit",))
+    assert shlex.split(line) == ["semel", "transactions", "complete", "--commit", "--", name, "4"]
+
+
+def test_the_remedy_of_a_prepared_transaction_says_which_decision_it_would_carry_out() -> None:
+    holder = HoldingTransaction(
+        transactional_id="--two 'phase'",
+        producer_id=7,
+        producer_epoch=3,
+        start_time_ms=1,
+        age_ms=1,
+        outcome=KnownOutcome.PREPARED,
+        time_left_ms=None,
+        client="",
+    )
+    standing = ReaderStanding(
+        group_id="g",
+        partition=TopicPartition("t", 0),
+        cause=ReaderCause.OPEN_TRANSACTION,
+        holder=holder,
+    )
+    line = verdict(standing).do.partition(": ")[2]
+    assert shlex.split(line) == [
+        *("semel", "transactions", "complete", "--commit", "--dry-run"),
+        *("--", "--two 'phase'", "3"),
+    ]
