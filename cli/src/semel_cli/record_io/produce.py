@@ -69,7 +69,7 @@ def produce(
         typer.Option(
             "--key-separator",
             "-K",
-            help="What stands between key and value.",
+            help="The text between key and value.",
             show_default="no keys",
         ),
     ] = None,
@@ -111,8 +111,8 @@ def produce(
     """Send each line of standard input as a record.
 
     Every record is stored exactly once, also when it has to be sent again. Says how many were
-    stored on standard error. What ends a line is no part of its record: a newline, with or without
-    a carriage return before it.
+    stored on standard error. The end of a line (a newline, with or without a carriage return before
+    it) does not belong to the record.
     """
     load = _Load(topic, _parser(input_format, key_separator), partition, max_request_size)
     at = _place(topic, partition, expected_offset)
