@@ -249,8 +249,8 @@ def churn(
                 f" {once[0].transactional_id}"
             ),
             do=(
-                "let ids be the same over restarts: a new one for each run cannot fence the run"
-                " before it, and is kept for transactional_id_expiration_ms"
+                "keep each id over restarts: a new id for each run cannot fence the run before, and"
+                " the coordinator keeps it for transactional_id_expiration_ms"
             ),
         )
 

@@ -40,7 +40,9 @@ async def show_one(visit: Visit) -> Response:
     known = offsets.result()
     held_back: dict[TopicPartition, int] | Missing = {}
     if not isinstance(known, Missing):
-        held_back = await visit.ask("What lies behind the LSO", _held_back(visit.client, known))
+        held_back = await visit.ask(
+            "The number of records behind the LSO", _held_back(visit.client, known)
+        )
     asked = AskedGroup(
         described=described,
         offsets=known,

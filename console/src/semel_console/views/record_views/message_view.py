@@ -32,8 +32,8 @@ COMMITTED = "read_committed"
 UNCOMMITTED = "read_uncommitted"
 ISOLATIONS = (COMMITTED, UNCOMMITTED)
 ISOLATION_CHOICES = (
-    (COMMITTED, "what readers of committed records see"),
-    (UNCOMMITTED, "everything, with open and aborted records"),
+    (COMMITTED, "visible to readers of committed records"),
+    (UNCOMMITTED, "all records, open and aborted ones too"),
 )
 RECORDS_MAX = 50
 PREVIEW_BYTES = 160
