@@ -130,6 +130,7 @@ def test_the_next_page_of_a_topic_begins_where_this_one_ends(name: str) -> None:
         age_ms=10,
         time_left_ms=5,
         is_prepared=False,
+        client="User:" + "x" * 200,
     )
     page = topic_page(
         topic, partitions[:PARTITIONS_MAX], marks, dict.fromkeys(range(20), holder), ()

@@ -97,6 +97,8 @@ async def test_a_partition_names_the_holder_of_its_last_stable_offset(stage: Sta
     assert "do not see 2 records from offset 0 on" in page.text
     topic = await stage.page("/topic", name="orders")
     assert "nightly, epoch 0: open for" in topic.text
+    for each in (page, topic):
+        assert "written by User:ANONYMOUS at 127.0.0.1, ends in" in each.text
     assert "no transaction holds it" in topic.text
 
 
@@ -131,7 +133,7 @@ async def test_a_group_shows_its_lag_and_what_lies_behind_the_last_stable_offset
     await stage.open_transaction("nightly", "orders")
     page = await stage.page("/group", id="reports")
     assert "It has 1 visible record to read." in page.text
-    assert "1 record more lie behind the last stable offset" in page.text
+    assert "1 record more lies behind the last stable offset" in page.text
     assert "/group?id=reports" in (await stage.page("/groups")).links
 
 

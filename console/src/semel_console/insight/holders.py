@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from aiosemel import Admin, KnownOutcome, TopicPartition
+from aiosemel.errors import AuthorizationError, RetriableError, TransactionalIdNotFoundError
 from semel_console.insight.texts import duration_text
 
 
@@ -18,6 +19,8 @@ class Holder:
     age_ms: int
     time_left_ms: int | None
     is_prepared: bool
+    client: str = ""
+    """The program that has the transactional id; empty: not known."""
 
     @property
     def name(self) -> str:
@@ -27,8 +30,9 @@ class Holder:
 
     @property
     def how_long(self) -> str:
-        """For how long it has been open, and when that ends."""
-        held = f"open for {duration_text(self.age_ms)}"
+        """For how long it has been open, its program, and the time until its end."""
+        by = f", written by {self.client}" if self.client else ""
+        held = f"open for {duration_text(self.age_ms)}{by}"
         if self.is_prepared:
             return f"{held}, prepared, waits for its owner"
         if self.time_left_ms is None:
@@ -54,4 +58,16 @@ async def holder_of(admin: Admin, at: TopicPartition) -> Holder | None:
         age_ms=opened.age_ms,
         time_left_ms=known.time_left_ms,
         is_prepared=known.outcome is KnownOutcome.PREPARED,
+        client=await _client_of(admin, known.transactional_id),
     )
+
+
+async def _client_of(admin: Admin, transactional_id: str) -> str:
+    """Return the program that has an id; empty: it is not known, or this user may not know it."""
+    if not transactional_id:
+        return ""
+    try:
+        described = await admin.describe_transactions(transactional_id)
+    except (RetriableError, TransactionalIdNotFoundError, AuthorizationError):
+        return ""
+    return "" if described.client is None else str(described.client)

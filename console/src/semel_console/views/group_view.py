@@ -197,9 +197,10 @@ def _lag_notices(asked: AskedGroup) -> Sequence[Notice]:
     visible = f"It has {counted(lag, 'visible record')} to read."
     notices = [Notice(text=visible, tone=Tone.WARN if lag else Tone.GOOD)]
     if not isinstance(asked.held_back, Missing) and (held := sum(asked.held_back.values())):
+        more = "more lies" if held == 1 else "more lie"
         text = (
-            f"{counted(held, 'record')} more lie behind the last stable offset: open transactions"
-            " hold them back."
+            f"{counted(held, 'record')} {more} behind the last stable offset, which open"
+            " transactions hold."
         )
         notices.append(Notice(text=text, tone=Tone.WARN))
     return notices
