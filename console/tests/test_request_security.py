@@ -50,6 +50,14 @@ def test_only_pages_of_the_console_may_ask(
     assert (refused and refused.status) == status
 
 
+def test_a_request_that_names_no_host_is_not_told_to_give_an_empty_name() -> None:
+    for headers in ({}, {"host": ""}, {"host": ":9080"}):
+        refused = refusal("GET", Headers(headers), HOSTS)
+        assert refused is not None
+        assert "no Host header" in refused.sentence
+        assert "--host" not in refused.sentence
+
+
 async def test_an_address_that_would_fill_a_page_is_refused() -> None:
     async def page(_: Request) -> PlainTextResponse:
         return PlainTextResponse("text")

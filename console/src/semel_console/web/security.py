@@ -74,6 +74,8 @@ class Guard:
 def refusal(method: str, headers: Headers, hosts: Collection[str]) -> Refusal | None:
     """Return why a request is refused; None: it is not."""
     host = host_name(headers.get("host", ""))
+    if not host:
+        return Refusal(421, "the request has no Host header, or one without a name")
     if host not in hosts:
         return Refusal(
             421,
