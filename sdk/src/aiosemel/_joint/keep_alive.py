@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from aiosemel._cluster.retry import Deadline
+from aiosemel._shared.background_task import end_task
 from aiosemel._shared.context import Context
 from aiosemel.errors import RetriableError, SemelError, TransactionAbortableError
 from aiosemel.types.joint_handle import JointHandle, transaction_message
@@ -45,9 +46,7 @@ class KeepAlive:
     async def close(self) -> None:
         """Stop. May be called twice, and before ``start``."""
         task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.wait([task])
+        await end_task(task)
 
     async def run(self) -> None:
         """Ask until ``ended`` says that it is enough."""

@@ -1,4 +1,4 @@
-"""The one task that does a consumer's work behind its calls, and what became of it."""
+"""The task that does a consumer's work behind its calls, and the end of such tasks."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -6,8 +6,15 @@ from collections.abc import Awaitable, Callable
 from aiosemel._shared.context import Spawn
 
 
+async def end_task(task: asyncio.Task[None] | None) -> None:
+    """Cancel a task, and wait until it has ended; None: do nothing."""
+    if task is not None:
+        task.cancel()
+        await asyncio.wait([task])
+
+
 class Background:
-    """Runs until it is closed. What ends it before is kept, for the user's next call to raise."""
+    """Runs until it is closed. The user's next call raises an error that ended it before."""
 
     def __init__(self, run: Callable[[], Awaitable[None]], on_end: Callable[[], None]) -> None:
         """Do not run yet. ``on_end`` is told when it ended by itself, which is a defect."""
@@ -34,9 +41,7 @@ class Background:
     async def close(self) -> None:
         """Stop it, and wait until it has stopped."""
         task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.wait([task])
+        await end_task(task)
 
     async def _guard(self) -> None:
         try:

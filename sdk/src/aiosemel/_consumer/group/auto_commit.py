@@ -1,4 +1,4 @@
-"""Committing positions by itself, for who wants that: what was polled counts as processed.
+"""The automatic commits of a consumer, if it wants them: polled records count as processed.
 
 A poll only begins a commit, and does not wait for it, so a consumer that cannot commit still reads.
 One commit runs at a time, and it ends before any other commit begins: an offset that is sent again
@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
 from aiosemel._cluster.retry import Deadline
+from aiosemel._shared.background_task import end_task
 from aiosemel._shared.context import Spawn
 from aiosemel.errors import SemelError
 from aiosemel.types.offsets import OffsetAndMetadata, TopicPartition
@@ -51,9 +52,7 @@ class AutoCommit:
     async def stop(self) -> None:
         """End the commit that is under way: another comes."""
         task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.wait([task])
+        await end_task(task)
 
     async def last(self, deadline: Deadline | None) -> None:
         """Commit before partitions are given up, and wait for it; None: as long as for any."""

@@ -23,6 +23,7 @@ from aiosemel._producer.batching.size_limits import told_of
 from aiosemel._producer.sending.producer_spans import spans_of
 from aiosemel._producer.sending.request_encoding import produce_request
 from aiosemel._producer.sending.topic_cache import Topics
+from aiosemel._shared.background_task import end_task
 from aiosemel._shared.context import Context
 from aiosemel.errors import (
     InconsistentClusterIdError,
@@ -133,9 +134,7 @@ class Sender:
         """Stop the task. Unacknowledged records stay in the accumulator."""
         if self._expiry is not None:
             self._expiry.cancel()
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+        await end_task(self._task)
 
     # -- the loop -------------------------------------------------------------------------------
 
