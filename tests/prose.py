@@ -17,6 +17,7 @@ PRONOUNS = r"whoever|whomever|nobody|somebody|those\s+(?:who|which|that)"
 SUBJECTS = (
     r"who\s+(?:asks|calls|can|does|gets|has|holds|is|knows|may|reads|sends|takes|waits|was|writes)"
     r"(?![?])"
+    r"|(?:by|for|of|to)\s+who\b"
 )
 """Relative clauses in the place of a person or a process."""
 

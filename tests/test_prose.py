@@ -17,6 +17,7 @@ def test_every_clause_has_a_noun_for_its_subject() -> None:
         ("Whoever waits for it, and somebody else", 2),
         ("of what it has read", 1),
         ("a record of what\nis stored", 1),
+        ("the name of who showed it, for who wants that", 2),
         ("Who is? An amendment.", 0),
     ],
 )

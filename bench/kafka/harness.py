@@ -59,7 +59,7 @@ class Harness:
         self._drivers = {each: Driver(each, command) for each, command in commands.items()}
         self._stack = AsyncExitStack()
         self._out: set[Contestant] = set()
-        """Who cannot take part any more."""
+        """The contestants that cannot take part any more."""
         self.failures: list[str] = []
 
     async def __aenter__(self) -> Self:

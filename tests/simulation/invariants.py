@@ -375,7 +375,7 @@ class Watch:
             self._outcome(record.log_id, producer_id, epoch, record.committed)
             self._durable.fence(record.log_id, producer_id, epoch + 1)
         else:
-            # Closed, but not ended: who makes epochs up may make this one up again.
+            # Closed, but not ended: a client that makes epochs up may make this one up again.
             durable.open.pop((record.log_id, (producer_id, epoch)), None)
             self._durable.go_back(record.log_id, producer_id, record.current_epoch)
         self._see_stable(record.log_id)

@@ -52,7 +52,7 @@ class ConsoleOptions:
     hosts: frozenset[str] = frozenset()
     """Names by which browsers reach the console, beside those of this machine."""
     operator: str = "console"
-    """Who ends transactions, for the log; the cluster also logs the user that it knows."""
+    """The operator's name, for the log; the cluster also logs the user that it knows."""
     jaeger: str = ""
     """Where traces are shown, such as http://127.0.0.1:16686; empty: nowhere."""
 

@@ -106,7 +106,7 @@ def new_key(key_id: str) -> ECKey:
 
 @dataclass
 class Issuer:
-    """Who issues tokens."""
+    """The issuer of tokens."""
 
     path: Path
     """Of its key set."""

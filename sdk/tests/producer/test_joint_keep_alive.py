@@ -1,4 +1,4 @@
-"""A joint transaction is kept alive by who neither writes nor ends it, until it is over."""
+"""A process that neither writes nor ends a joint transaction keeps it alive until it is over."""
 
 import asyncio
 

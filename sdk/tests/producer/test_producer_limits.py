@@ -103,7 +103,7 @@ async def test_room_that_was_granted_to_who_left_goes_to_the_next() -> None:
     await elapse(0)
     waiting[0].cancel()
     accumulator.used_bytes = 0
-    room.grant()  # Skips the first, who leaves, and grants to the second.
+    room.grant()  # Skips the first waiter, which leaves, and grants to the second.
     waiting[1].cancel()  # Leaves with its grant, which goes to the third.
     await elapse(0)
     await elapse(0)

@@ -203,7 +203,7 @@ def consume(  # noqa: PLR0913, PLR0917 - each option is an argument
 
 
 def _reset(offset: int | None, *, from_beginning: bool) -> "OffsetReset":
-    """Return where to start; who names an offset is told if the log does not hold it."""
+    """Return where to start; a caller that names an offset is told if the log lacks it."""
     from aiosemel import OffsetReset
 
     if offset is not None:

@@ -1,7 +1,7 @@
 """Whole Semel clusters on one machine: in one process for users' tests, or as real processes.
 
 ``LocalCluster`` is a cluster within this process, ``ProcessCluster`` has a process for each
-service. Neither is loaded before it is used: who supervises processes needs no service in memory.
+service. Neither is loaded before it is used: a supervisor of processes needs no service in memory.
 """
 
 from typing import TYPE_CHECKING

@@ -40,7 +40,7 @@ class LocalCertificates:
 
     @property
     def ca(self) -> Path:
-        """The certificate of who vouches for all others."""
+        """The certificate of the authority that signs all others."""
         return self.folder / "ca.pem"
 
     @property
@@ -113,7 +113,7 @@ class LocalCertificates:
 
 
 class _Authority:
-    """Who signs, as long as this object lives."""
+    """The signer, as long as this object lives."""
 
     def __init__(self, now: datetime) -> None:
         self._now = now

@@ -160,9 +160,9 @@ class ServiceSettings(BaseSettings):
     """How often keys are asked for again, in milliseconds; also when a token names an unknown key,
     at most every 10 seconds."""
     sasl_oauthbearer_expected_issuer: str = ""
-    """Who issues tokens: the value of their claim `iss`."""
+    """The issuer of tokens: the value of their claim `iss`."""
     sasl_oauthbearer_expected_audience: str = ""
-    """For whom tokens have to be (claim `aud`), separated by commas; one of them is enough."""
+    """The audiences of tokens (claim `aud`), separated by commas; one of them is enough."""
     sasl_oauthbearer_sub_claim_name: str = "sub"
     """The claim of a token whose value is the name of its principal."""
     sasl_oauthbearer_clock_skew_seconds: Annotated[int, Field(ge=0, le=3_600)] = 30

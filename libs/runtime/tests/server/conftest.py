@@ -1,4 +1,4 @@
-"""What most tests of authentication begin with: who vouches for certificates, and for tokens."""
+"""What most tests of authentication begin with: the authorities of certificates and tokens."""
 
 from pathlib import Path
 

@@ -126,7 +126,7 @@ class Options:
 
     @property
     def security(self) -> Security | None:
-        """How to connect; None: without TLS and without proof of who this is."""
+        """How to connect; None: without TLS and without credentials."""
         protocol = (self.filled(PROTOCOL) or "PLAINTEXT").upper()
         if protocol not in _PROTOCOLS:
             raise OptionError(f"{PROTOCOL} is {shown(protocol)}: none of {', '.join(_PROTOCOLS)}")

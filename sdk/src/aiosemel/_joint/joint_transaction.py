@@ -48,7 +48,7 @@ class JointOutcome(StrEnum):
     COMMITTED = "COMMITTED"
     """By this owner's call."""
     ALREADY_COMMITTED = "ALREADY_COMMITTED"
-    """Before, by another call: writers whom that did not name abort. If the version is done again,
+    """Before, by another call: writers that it did not name abort. If the version is done again,
     nothing is missing; ``JointTransaction.repeated_in_run`` says whether it is."""
     ABORTED = "ABORTED"
 
@@ -73,14 +73,14 @@ class JointTransaction:
         self._handle = handle
         self._keep_alive = KeepAlive(context, handle, self._not_open)
         self._sent: EndJointTxnRequest | None = None
-        """The last commit, unless it is known to have come to nothing."""
+        """The last commit, unless it has certainly not taken effect."""
         self._outcome: JointOutcome | None = None
         self._repeated_in_run = False
         self._closed = False
 
     @property
     def handle(self) -> JointHandle:
-        """What writers need to join."""
+        """The handle that writers need to join."""
         return self._handle.in_cluster(self._context.cluster.identity.cluster_id)
 
     @property

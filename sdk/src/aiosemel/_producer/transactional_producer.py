@@ -51,12 +51,13 @@ class TransactionalProducer(TransactionSends):
 
         Partitions may still store what an older producer sends, until this one sends there. Nothing
         of it ever becomes visible, and the older producer's commit is refused.
-        Also waits until readers see how the earlier transactions ended: all that has committed
-        under this id. Behind what a producer had sent just before it was killed, and not registered
-        (``registration_delay_ms``), they wait until that partition has asked, some 10 s. With
-        ``wait_until_visible=False`` it does not, which is enough for who restores only offsets.
-        With ``keep_prepared=True``, transactions that were prepared stay so, and are returned, the
-        oldest first: complete each as the outside system says. Without it they abort.
+        Also waits until readers see the outcomes of all earlier transactions of this id. If the
+        older producer was killed before it registered a partition (``registration_delay_ms``),
+        readers of the partition wait until it has asked, some 10 s. With
+        ``wait_until_visible=False``, the call does not wait: enough for a producer that restores
+        only offsets. With ``keep_prepared=True``, prepared transactions stay prepared, and the call
+        returns them, the oldest first: complete each as the outside system says. Without it, they
+        abort.
         After RequestTimedOutError, or when it was cancelled, call it again. Any other error is
         final.
         """

@@ -14,7 +14,7 @@ class AuditEntry:
     what: str
     """The request as text, its first 1,000 characters."""
     principal: str
-    """Who asked, as the cluster knows the caller, such as ``User:ada``."""
+    """The caller, as the cluster knows it, such as ``User:ada``."""
     address: str
     """From where; empty: not known."""
     operator: str

@@ -170,7 +170,7 @@ class MemberDescription:
     target: tuple[TopicPartition, ...]
     """The partitions that the member is to hold."""
     principal: str = ""
-    """As whom its last heartbeat came, such as ``User:ada``; empty: not known."""
+    """The principal of its last heartbeat, such as ``User:ada``; empty: not known."""
     address: str = ""
     """From where; empty: not known."""
     heartbeat_age_ms: int | None = None

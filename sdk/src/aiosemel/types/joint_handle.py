@@ -29,7 +29,7 @@ class JointHandle:
     """Rises from one transaction of the id to the next, such as the number of a micro-batch. One
     that is not higher than the last committed one is not written again."""
     owner: str
-    """Who the versions belong to, for as long as the id is used, such as the id of a query: another
+    """The owner of the versions, for as long as the id is used, such as the id of a query: another
     owner is refused, because its versions would be taken for repeats."""
     run: str
     """One life of the owner, such as the id of a run. One that was never seen fences the last."""

@@ -112,7 +112,7 @@ class EndedTransaction:
     client: TransactionClient | None
     """Which program wrote it; None: not known."""
     operator: TransactionOperator | None
-    """Who decided it in its producer's place; None: no operator did."""
+    """The operator that decided it in its producer's place; None: no operator did."""
     position: str
     """Its place in the history, for ``behind`` of ``Admin.transaction_history``."""
 

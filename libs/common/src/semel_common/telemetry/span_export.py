@@ -33,7 +33,7 @@ class Telemetry:
     """Sends what waits: may take long."""
 
     def tracer(self, name: str) -> Tracer:
-        """Return what makes spans, under the name of who makes them."""
+        """Return what makes spans, under the name of their process."""
         return self.provider.get_tracer(name)
 
     def close(self, timeout_s: float = FLUSH_TIMEOUT_S) -> None:

@@ -96,7 +96,7 @@ class ClientCredentials:
         return self._security.ssl_server_name or address.rpartition(":")[0].strip("[]")
 
     def channel_arguments(self) -> list[tuple[str, str]]:
-        """Return what gRPC has to know of whom to expect."""
+        """Return gRPC's options for the expected server."""
         name = self._security.ssl_server_name
         if name is None or not self._security.tls:
             return []

@@ -134,7 +134,7 @@ class Gate:
 
 
 def name_in_certificate(auth_context: Mapping[str, Iterable[bytes]]) -> str:
-    """Return the name of who showed a certificate; raises SaslAuthenticationError."""
+    """Return the name in the certificate of a client; raises SaslAuthenticationError."""
     for kind in ("peer_uri", "peer_dns", "x509_common_name"):
         for name in auth_context.get(kind, ()):
             if name:

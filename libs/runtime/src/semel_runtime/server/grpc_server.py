@@ -46,7 +46,7 @@ log = structlog.get_logger(__name__)
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 LIVENESS = "liveness"
-"""What health is asked for by who restarts a process that hangs: SERVING as long as it answers.
+"""The health name for restarts of hanging processes: SERVING as long as the process answers.
 
 All other names say whether the service is ready, which may take until the controller is there.
 """

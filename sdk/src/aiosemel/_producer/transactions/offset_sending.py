@@ -86,7 +86,7 @@ class OffsetSending:
                 )
 
     async def _wait_for_turn(self, deadline: Deadline) -> None:
-        """Wait for an earlier call. Who gives up must not commit without these offsets."""
+        """Wait for an earlier call. After a failed wait, no commit may go without these offsets."""
         transaction = self._manager.begun
         try:
             await self.wait(deadline)

@@ -5,8 +5,8 @@ rests on the participants' inquiries instead (protocol.md, sections 3 and 6). So
 ends before ``registration_delay_ms`` is never registered: EndTxn names its participants anyway, and
 a request and a durable write of the coordinator are saved.
 
-Writers of a joint transaction register at once, and wait for it before they leave: who decides for
-them may have no receipt of theirs.
+Writers of a joint transaction register at once, and wait for it before they leave: the owner that
+decides for them may have no receipt of theirs.
 """
 
 import asyncio

@@ -10,7 +10,7 @@ from semel_common.ids import GroupId, TopicPartition
 from semel_runtime.participant.inquiry import OpenTransactionAt
 
 JOIN_EPOCH = 0
-"""The member epoch of who wants to join."""
+"""The member epoch of a member that wants to join."""
 LEAVE_EPOCH = -1
 """The member epoch of a member that leaves; in commits, of a caller that is no member."""
 STATIC_LEAVE_EPOCH = -2

@@ -56,7 +56,7 @@ class Waiters:
         return not self._closed
 
     def on_durable(self, records: Sequence[Record]) -> None:
-        """Wake whom a commit concerns."""
+        """Wake the readers that a commit concerns."""
         if not self._by_log:
             return
         moved: dict[int, None] = {}

@@ -1,4 +1,4 @@
-"""The ends of the logs in memory: who follows a log reads what was just written.
+"""The ends of the logs in memory: a reader at the end of a log reads from here.
 
 Theory of operation. The tail keeps durable batches, in the order of the appends over all logs,
 until there are too many bytes; then the oldest goes. So of each log a piece without gaps is kept,

@@ -1,4 +1,4 @@
-"""Frames over connections of their own: who asked by gRPC is let in, once, with a ticket.
+"""Frames over connections of their own: a client that asked by gRPC gets in once, with a ticket.
 
 Anybody can connect. Until a ticket is shown, a connection is a visitor, and costs next to nothing:
 no more is taken of it than a ticket, and there are only so many visitors at a time, in all and of

@@ -1,6 +1,6 @@
 """Partitions of groups and of the transaction log, under the names that they have in Kafka.
 
-They are led as the layout says until they are moved; from then on by whom their records name.
+The layout names their leaders until they are moved; from then on, their records name the leaders.
 """
 
 from semel_common.errors import InvalidRequestError, UnknownTopicOrPartitionError

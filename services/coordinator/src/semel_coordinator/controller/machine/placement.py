@@ -8,7 +8,7 @@ from semel_runtime.cluster.metadata_image import PartitionLeader
 def spread(
     partition_count: int, *, brokers: Sequence[int], led: Mapping[int, int], start: int
 ) -> tuple[PartitionLeader, ...]:
-    """Spread partitions over brokers: evenly within the topic, the remainder to who leads least.
+    """Spread partitions over brokers: evenly within the topic, the rest to the least loaded ones.
 
     ``led`` counts the partitions that each broker leads already. Between equals the order rotates
     with ``start``, so that small topics do not all begin at the same broker.

@@ -1,10 +1,10 @@
 """The plan of leaders that gives every broker its share.
 
-Group coordinators and coordinators, who lead the partitions of one internal topic each, are planned
-as brokers are, each role by itself.
+Group coordinators and coordinators lead the partitions of one internal topic each: the plan treats
+them as brokers, each role by itself.
 
 After a plan, the brokers lead equally many partitions of each topic, and equally many of all topics
-together, to within one. Of all plans of which that holds, it is one with the fewest moves.
+together, to within one. No other such plan has fewer moves.
 
 How. A topic gives every broker as many partitions as divide evenly, and has a remainder: so many
 brokers get one more, and which ones is all there is to decide. A broker that has one more of the

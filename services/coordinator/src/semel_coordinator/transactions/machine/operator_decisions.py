@@ -3,8 +3,8 @@
 Each names what is meant so exactly that a repeat, or a request that comes late, hits nothing else:
 an abort names the epoch, a fence has an instance id of its own, as any producer that takes over.
 
-A joint transaction ends as a whole: who aborts that of one writer aborts its version. Its id is not
-fenced by operators, because runs fence one another, and no operator knows which is the next one.
+A joint transaction ends as a whole: an abort of one writer's transaction aborts its version.
+Operators do not fence its id: runs fence one another, and no operator knows the next run.
 """
 
 from collections.abc import Callable, Iterable

@@ -18,6 +18,6 @@ DEFAULT_ASSIGNOR = UNIFORM
 
 
 def preferred_assignor(asked_for: Iterable[str]) -> str:
-    """Return the assignor that most members asked for; who asked for none (empty) takes any."""
+    """Return the assignor that most members asked for; an empty name stands for any."""
     votes = Counter(name for name in asked_for if name)
     return min(votes, key=lambda name: (-votes[name], name), default=DEFAULT_ASSIGNOR)

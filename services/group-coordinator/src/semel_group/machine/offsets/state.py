@@ -137,7 +137,7 @@ class GroupOffsets:
                 assert_never(record)
 
     def snapshot(self) -> Iterable[tuple[int, GroupOffsetsRecord]]:
-        """Return offsets, what transactions hold, then the producers, who have the last word."""
+        """Return offsets, what transactions hold, then the producers, which have the last word."""
         return chain(
             tuple(self.committed.values()),
             chain.from_iterable([each.commits for each in self.pending.values()]),
