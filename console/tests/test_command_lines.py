@@ -7,6 +7,7 @@ import pytest
 from aiosemel import HoldingTransaction, KnownOutcome, ReaderCause, ReaderStanding, TopicPartition
 from semel_console.insight.command_lines import command_line
 from semel_console.insight.reader_causes import verdict
+from semel_console.views.transaction_list_view import EVERY, OPEN, Wanted, list_page
 
 
 @pytest.mark.parametrize("name", ["orders-1", "it's", "$HOME `id`", "two words", "", "<b>;&|"])
@@ -43,3 +44,9 @@ def test_the_remedy_of_a_prepared_transaction_says_which_decision_it_would_carry
         *("semel", "transactions", "complete", "--commit", "--dry-run"),
         *("--", "--two 'phase'", "3"),
     ]
+
+
+@pytest.mark.parametrize(("state", "is_by_age"), [(OPEN, True), ("Empty", False), (EVERY, False)])
+def test_the_command_of_a_list_has_the_order_of_the_list(state: str, *, is_by_age: bool) -> None:
+    page = list_page([], Wanted(state=state, text="", after=""), now_ms=2)
+    assert ("--oldest-first" in shlex.split(page.command)) is is_by_age

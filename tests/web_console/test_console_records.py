@@ -46,6 +46,7 @@ async def test_a_reader_of_committed_records_sees_what_the_page_shows(stage: Sta
     assert "taken back" not in page.text
     assert "undecided" not in page.text
     assert "2 records shown" in page.text
+    assert "--max-messages 50 --to-end" in page.text, "the command ends, as the page does"
 
 
 async def test_open_and_aborted_records_are_shown_as_such(stage: Stage) -> None:

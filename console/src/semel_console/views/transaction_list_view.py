@@ -180,4 +180,6 @@ def _form(wanted: Wanted) -> Form:
 def _command(wanted: Wanted) -> str:
     states = [word for state in states_of(wanted.state) for word in ("--state", state.value)]
     pattern = ["--id-pattern", places.containing(wanted.text)] if wanted.text else []
-    return command_line("transactions", "list", *states, *pattern)
+    is_by_age = order_of(wanted.state) is TransactionOrder.OLDEST_FIRST
+    order = ["--oldest-first"] if is_by_age else []
+    return command_line("transactions", "list", *states, *pattern, *order)

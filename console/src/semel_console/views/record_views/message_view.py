@@ -258,6 +258,6 @@ def _command(wanted: WantedRecords) -> str:
         options=(
             *("--partition", wanted.at.partition, "--offset", wanted.start),
             *("--isolation", wanted.isolation),
-            *("--max-messages", 1 if wanted.one else RECORDS_MAX),
+            *("--max-messages", 1 if wanted.one else RECORDS_MAX, "--to-end"),
         ),
     )
