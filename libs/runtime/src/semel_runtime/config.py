@@ -120,17 +120,16 @@ class ServiceSettings(BaseSettings):
     all instances: each has a schema of its own. With a password in it, it belongs in the
     environment, not on the command line. Empty: in data_dir, in SQLite."""
     journal_replication: Replication = "required"
-    """Whether a PostgreSQL that does not replicate each commit is refused (`required`), or only
-    warned of in the log (`wanted`)."""
+    """`required` refuses a PostgreSQL that does not replicate each commit; `wanted` only warns."""
     journal_open_timeout_ms: Annotated[int, Field(ge=0)] = 60_000
-    """How long to wait at start for a PostgreSQL that cannot be reached or is no primary yet, as
+    """How long to wait at start for a PostgreSQL that cannot be reached or is not yet a primary, as
     during a fail-over, before the service ends, in milliseconds."""
     instance_id: Annotated[int, Field(ge=0, le=9_999)] = 0
     """Number of this instance within its service; the same at every start."""
     listeners: Listeners = "default://127.0.0.1:0"
     """Addresses to bind, as NAME://HOST:PORT, separated by commas. Port 0: any free port."""
     advertised_listeners: NamedListeners = ""
-    """Addresses that others are told, in the same form; if not named here, the one bound."""
+    """Addresses that the service announces, in the same form; if not named here, the one bound."""
     frame_listeners: Annotated[str, AfterValidator(_checked_frame_listeners)] = ""
     """Addresses to bind for frames, in the same form; a listener that is not named here has any
     free port of its host. `off`: frames go over gRPC."""
@@ -151,14 +150,14 @@ class ServiceSettings(BaseSettings):
     ssl_client_auth: ClientAuth = "none"
     """Whether clients of a listener with TLS must show a certificate: `none` or `required`."""
     listener_name: dict[str, ListenerOverride] = {}
-    """What single listeners have otherwise than the others, as JSON: `{"NAME": {"ssl_client_auth":
-    "required", …}}`, with ssl_certificate_location, ssl_key_location, ssl_ca_location and
-    ssl_client_auth."""
+    """Settings of single listeners that differ from the others, as JSON: `{"NAME":
+    {"ssl_client_auth": "required", …}}`, with ssl_certificate_location, ssl_key_location,
+    ssl_ca_location and ssl_client_auth."""
     sasl_oauthbearer_jwks_endpoint_url: str = ""
-    """Where the keys are with which tokens are signed, a JSON Web Key Set: https:// or file://."""
+    """The keys that sign tokens, a JSON Web Key Set: its address, https:// or file://."""
     sasl_oauthbearer_jwks_endpoint_refresh_ms: Count = 3_600_000
-    """How often keys are asked for again, in milliseconds; also when a token names an unknown key,
-    at most every 10 seconds."""
+    """How often the service reads the keys again, in milliseconds; also when a token names an
+    unknown key, at most every 10 seconds."""
     sasl_oauthbearer_expected_issuer: str = ""
     """The issuer of tokens: the value of their claim `iss`."""
     sasl_oauthbearer_expected_audience: str = ""
@@ -191,8 +190,8 @@ class ServiceSettings(BaseSettings):
     request_timeout_ms: Annotated[int, Field(gt=0)] = 5_000
     """How long a call to another service may take, in milliseconds."""
     message_size_max_bytes: Annotated[int, Field(ge=1 << 20)] = MESSAGE_SIZE_MAX_BYTES
-    """The largest request that is taken, in bytes. 16 of them at once take up to 1 GiB of memory
-    with all that is made of them; it must be larger than every max.message.bytes."""
+    """The largest accepted request, in bytes. 16 of them at once take up to 1 GiB of memory, with
+    their objects; it must be larger than every max.message.bytes."""
     stream_in_flight_max_bytes: Bytes = 64 << 20
     """Bytes of unanswered requests on one frame stream, past which it is not read."""
     in_flight_max_bytes: Annotated[int, Field(ge=8 << 20)] = 256 << 20
@@ -233,15 +232,16 @@ class ServiceSettings(BaseSettings):
     super_users: Annotated[str, AfterValidator(_checked_principals)] = ""
     """Principals that may do everything, as `User:name`, separated by semicolons."""
     allow_everyone_if_no_acl_found: bool = False
-    """Whether everybody may do everything to a resource that no access rule is about."""
+    """Whether all users may do everything to a resource without an access rule."""
     producer_token_secrets_file: Path | None = None
     """File with the secret of producer tokens, the same at every service; during a change two, each
     in a line: the first makes tokens, both are accepted. None: producer ids need no token."""
     quota_window_ms: Annotated[int, Field(gt=0, le=3_600_000)] = 1_000
-    """As much as a client quota gives in this time may be used at once, in milliseconds."""
+    """The burst of a client quota: a client may use the quota of this time at once, in
+    milliseconds."""
     quota_debt_max_ms: Annotated[int, Field(gt=0, le=3_600_000)] = 10_000
-    """How far a client may get over its quota, in milliseconds that it would have to wait; past it,
-    its requests are refused. Twice as long is the longest wait that a client is told of."""
+    """The longest wait that a client over its quota may owe, in milliseconds; past it, the service
+    refuses its requests. An answer asks for a wait of twice this time, at most."""
     disk_reserve_bytes: Bytes = 64 << 20
     """Free bytes on the disk below which the instance refuses new data of users, in bytes. Ends of
     transactions, deletions and reads go on; `semel doctor` and the log report it."""
@@ -255,7 +255,7 @@ class ServiceSettings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """The least important level that is logged."""
     log_format: Literal["console", "json"] = "console"
-    """How a line of the log looks: for people, or for programs."""
+    """The format of a line of the log: for people, or for programs."""
 
     @model_validator(mode="after")
     def _check_listeners(self) -> Self:

@@ -44,7 +44,7 @@ class CoordinatorSettings(ServiceSettings):
     topics_max: Count = 10_000
     """Topics, at most."""
     instance_live_ms: Annotated[int, Field(ge=0)] = 15_000
-    """How long an instance keeps its address to itself after it has registered, in milliseconds."""
+    """How long an address belongs to one instance alone after its registration, in milliseconds."""
     controller_others_wait_ms: Annotated[int, Field(ge=0)] = 3_000
     """How long coordinator 0, after its start, waits for all instances that it knows to register,
     once a first one has, in milliseconds. Before that, it gives out nothing and changes nothing,
@@ -64,16 +64,15 @@ class CoordinatorSettings(ServiceSettings):
     """How often to look for transactional ids that have expired, in milliseconds."""
 
     transaction_history_entries_max: Annotated[int, Field(ge=0)] = 10_000
-    """Ended transactions that each transaction-log partition keeps to be asked about: so many
-    committed ones, and as many aborted ones; 0: none."""
+    """Ended transactions in the history of each transaction-log partition: so many committed ones,
+    and as many aborted ones; 0: none."""
     transaction_history_bytes_max: Count = 1_048_576
-    """The most memory that these take in each transaction-log partition, in bytes: so much the
-    committed ones, and as much the aborted ones."""
+    """The memory of that history in each transaction-log partition, in bytes, at most: so much for
+    committed ones, and as much for aborted ones."""
     transaction_history_retention_ms: Count = 86_400_000
-    """How long an ended transaction is kept so, in milliseconds."""
+    """How long the history keeps an ended transaction, in milliseconds."""
     audit_entries_max: Count = 10_000
-    """Requests of operators that each coordinator keeps to be asked about: what they changed, who
-    asked, from where, and why."""
+    """Requests of operators in the audit of each coordinator, at most."""
 
     @model_validator(mode="after")
     def _check_controller(self) -> Self:

@@ -33,9 +33,9 @@ class GroupSettings(ParticipantSettings):
     offsets_retention_minutes: Count = 10_080
     """How long an offset is kept once no member of its group reads the topic, in minutes."""
     offsets_retention_check_interval_ms: Count = 600_000
-    """How often it is looked for offsets that have expired, in milliseconds."""
+    """How often to look for expired offsets, in milliseconds."""
     group_lag_interval_ms: Count = 30_000
-    """How often brokers are asked how far groups are behind, for metrics, in milliseconds."""
+    """How often to ask brokers for the lag of groups, for metrics, in milliseconds."""
     offset_metadata_max_bytes: Annotated[int, Field(ge=0, le=1 << 20)] = 4_096
     """Metadata that may be kept with a committed offset, in bytes."""
 

@@ -18,14 +18,15 @@ class BrokerSettings(ParticipantSettings):
     """What a partition broker needs to know."""
 
     message_max_bytes: Annotated[int, Field(ge=1_024, le=16 << 20)] = 1_048_588
-    """The largest payload of a record batch, in bytes; a topic's max.message.bytes goes before."""
+    """The largest payload of a record batch, in bytes; a topic's max.message.bytes takes
+    precedence."""
     batch_records_max: Count = 1 << 20
     """The most records of a record batch."""
     fetch_max_bytes: Annotated[int, Field(ge=1_024, le=32 << 20)] = 16 << 20
-    """The most that one Fetch answers, in bytes; a single batch may go over it."""
+    """The largest answer of one Fetch, in bytes; a single batch may exceed it."""
     fetch_in_progress_max_bytes: Annotated[int, Field(ge=1 << 20)] = 128 << 20
-    """The most that all Fetch calls together may have read while they are not answered, in bytes;
-    past it, none waits for more, and new ones are refused."""
+    """The bytes that all unanswered Fetch calls together may hold; past it, no call waits for more
+    records, and the broker refuses new calls."""
     log_tail_cache_bytes: Annotated[int, Field(ge=0)] = 32 << 20
     """The memory for the newest batches, in bytes: a reader that follows a log reads them from
     there.
@@ -46,7 +47,7 @@ class BrokerSettings(ParticipantSettings):
     log_check_interval_ms: Count = 86_400_000
     """How long to wait before all partitions are read to find damage, in milliseconds."""
     log_check_bytes_per_second: Annotated[int, Field(ge=0)] = 4 << 20
-    """The most that is read for that, in bytes per second; 0: nothing is."""
+    """The rate of that read, in bytes per second, at most; 0: no read."""
 
     def scrub_options(self) -> ScrubOptions:
         """Return how often to look for damage, and how fast."""

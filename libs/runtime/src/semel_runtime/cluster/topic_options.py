@@ -26,7 +26,7 @@ Value: TypeAlias = "CleanupPolicy | int | float | None"
 
 
 class CleanupPolicy(StrEnum):
-    """What becomes of old records."""
+    """The rule for old records."""
 
     DELETE = "delete"
     COMPACT = "compact"
@@ -188,7 +188,7 @@ def _cleanup_policy(name: str, text: str) -> CleanupPolicy:
 OPTIONS = (
     ConfigOption(
         name="cleanup.policy",
-        documentation="What becomes of old records: delete (by age and size), compact (the newest"
+        documentation="The rule for old records: delete (by age and size), compact (the newest"
         " of each key stays), or compact,delete.",
         read=_cleanup_policy,
     ),
@@ -200,7 +200,7 @@ OPTIONS = (
     ),
     ConfigOption(
         name="max.compaction.lag.ms",
-        documentation="After how long a record is compacted at the latest, in milliseconds.",
+        documentation="The time after which a record is compacted at the latest, in milliseconds.",
         read=_whole(1),
     ),
     ConfigOption(
@@ -216,7 +216,7 @@ OPTIONS = (
     ),
     ConfigOption(
         name="min.compaction.lag.ms",
-        documentation="For how long a record is not compacted, in milliseconds.",
+        documentation="The time for which a record is not compacted, in milliseconds.",
         read=_whole(0),
     ),
     ConfigOption(
@@ -233,12 +233,12 @@ OPTIONS = (
     ),
     ConfigOption(
         name="segment.bytes",
-        documentation="In steps of how many bytes old records are deleted.",
+        documentation="The size of a step in which the broker deletes old records, in bytes.",
         read=_whole(1_024, 1 << 40),
     ),
     ConfigOption(
         name="segment.ms",
-        documentation="In steps of what age old records are deleted, in milliseconds.",
+        documentation="The age of a step in which the broker deletes old records, in milliseconds.",
         read=_whole(1),
     ),
 )
