@@ -29,7 +29,7 @@ class Admin(TopicAdmin, RecordAdmin, GroupQueries, TransactionAdmin):
 
     @property
     def operators(self) -> Operators:
-        """What operators look for and do: open transactions, aborts, fences, producers."""
+        """The calls of operators: open transactions, aborts, fences, producers."""
         return Operators(self._cluster)
 
     @property

@@ -1,4 +1,4 @@
-"""What all parts of the admin client share: the cluster, and a deadline for each call."""
+"""The common part of all admin calls: the cluster, and a deadline for each call."""
 
 from collections.abc import Iterable, Mapping
 from typing import TypeVar

@@ -1,4 +1,4 @@
-"""What operators do to groups: delete, and put offsets where they are wanted.
+"""The operators' changes of groups: deletions, and resets of offsets.
 
 A reset reads first and commits then. A member may join in between. The commit names no member, and
 the group coordinator refuses such a commit as soon as the group has members.

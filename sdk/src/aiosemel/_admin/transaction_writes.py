@@ -1,4 +1,4 @@
-"""What one transaction has written to partitions: asked until its marker or the end is found."""
+"""The records of one transaction in partitions: asked until its marker or the end is found."""
 
 from collections.abc import Collection, Sequence
 from functools import partial

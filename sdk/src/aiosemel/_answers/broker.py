@@ -1,4 +1,4 @@
-"""What brokers answer."""
+"""The checks of the answers of brokers."""
 
 from collections.abc import Iterator, Sequence
 from typing import Literal, Protocol, TypeVar

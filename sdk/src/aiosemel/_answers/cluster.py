@@ -1,4 +1,4 @@
-"""What coordinators answer about the cluster: metadata, topics, access rules, quotas and moves."""
+"""The answers of coordinators about the cluster: metadata, topics, rules, quotas and moves."""
 
 import math
 from collections.abc import Iterable

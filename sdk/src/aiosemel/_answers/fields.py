@@ -1,4 +1,4 @@
-"""What fields of answers are checked for; each check raises ``Unfit``."""
+"""The checks of fields of answers; each check raises ``Unfit``."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence

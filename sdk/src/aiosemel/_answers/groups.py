@@ -1,4 +1,4 @@
-"""What group coordinators answer."""
+"""The checks of the answers of group coordinators."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""What coordinators answer about producers and transactions."""
+"""The answers of coordinators about producers and transactions."""
 
 from collections.abc import Sequence
 

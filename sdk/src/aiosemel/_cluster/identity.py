@@ -20,7 +20,7 @@ class ClusterIdentity:
 
     @property
     def end(self) -> InconsistentClusterIdError | None:
-        """What every call raises once the client has ended; None before."""
+        """The error of every call once the client has ended; None before."""
         if self._error is None:
             return None
         return InconsistentClusterIdError(self._error.message, **self._error.details)

@@ -13,7 +13,7 @@ def named(error: SemelError, address: str) -> str:
 
 
 class Trouble:
-    """What is wrong for one client now."""
+    """The present trouble of one client."""
 
     def __init__(self) -> None:
         self._address: str | None = None
@@ -32,7 +32,7 @@ class Trouble:
 
     @property
     def suffix(self) -> str:
-        """What to write behind the text of a time-out; empty if nothing is wrong."""
+        """The end of a time-out's text; empty without trouble."""
         return with_last_error(self._text)
 
 

@@ -1,4 +1,4 @@
-"""What coordinators are asked about transactions, by the admin client and by producers."""
+"""The questions to coordinators about transactions, of the admin client and of producers."""
 
 from collections.abc import Iterable, Mapping
 

@@ -1,4 +1,4 @@
-"""What all parts of a consumer share: its machines, its background work, and its life."""
+"""The common parts of a consumer: its machines, its background work, and its life."""
 
 import asyncio
 from abc import ABC, abstractmethod

@@ -23,7 +23,7 @@ class OffsetReset(StrEnum):
 
 
 class PositionState(StrEnum):
-    """What a partition waits for."""
+    """The state of a partition: the answer that it waits for."""
 
     AWAITING_COMMITTED = "AWAITING_COMMITTED"
     AWAITING_RESET = "AWAITING_RESET"

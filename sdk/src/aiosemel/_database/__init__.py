@@ -1,1 +1,1 @@
-"""What the SDK does with the application's own database."""
+"""The SDK's work with the application's own database."""

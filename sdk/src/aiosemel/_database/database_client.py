@@ -1,4 +1,4 @@
-"""What an application does together with a database of its own: the calls that it makes."""
+"""The calls of an application that commit together with a database of its own."""
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace

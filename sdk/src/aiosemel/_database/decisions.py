@@ -1,4 +1,4 @@
-"""What the database has decided of prepared transactions: one row each, whose key decides.
+"""The database's decisions on prepared transactions: one row each, whose key decides.
 
 A transaction of the database that commits with the row "committed" is the moment of the decision.
 Where the row is missing, a process that asks inserts "aborted" first: then the process that

@@ -36,7 +36,7 @@ _log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PositionRules:
-    """What to do where a position is missing, or does not fit."""
+    """The rules for a position that is missing, or does not fit."""
 
     reset: OffsetReset
     after_restore: AfterRestore

@@ -40,7 +40,7 @@ def _ways_on(reprocess: str, skip: str) -> str:
 
 
 class Rules(Protocol):
-    """What to do where a position is missing, or does not fit."""
+    """The rules for a position that is missing, or does not fit."""
 
     @property
     def reset(self) -> OffsetReset:

@@ -42,7 +42,7 @@ class Transaction(TransactionSends):
 
     @property
     def outcome(self) -> TransactionOutcome | None:
-        """What became of it; None while it is open."""
+        """The outcome; None while the transaction is open."""
         return self._manager.outcome if self._is_latest() else self._outcome
 
     async def prepare(self) -> PreparedTransactionId:

@@ -1,4 +1,4 @@
-"""What a client shares with everything it makes."""
+"""The parts that a client shares with the objects that it makes."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -21,7 +21,7 @@ class Clock(Protocol):
 
 
 class Closable(Protocol):
-    """What a client closes when it is closed itself."""
+    """An object that a client closes with itself."""
 
     async def close(self) -> None:
         """Finish what can be finished, and stop. May be called twice: the second waits as well."""

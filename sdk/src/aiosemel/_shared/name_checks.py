@@ -1,4 +1,4 @@
-"""What users name, addresses and topics: checked before anybody is asked."""
+"""The names that users give, addresses and topics: checked before any request is sent."""
 
 import re
 from collections.abc import Collection

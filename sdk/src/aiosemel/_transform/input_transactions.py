@@ -1,4 +1,4 @@
-"""What the loop asks of a transaction that consumes records, wherever their positions are kept."""
+"""The loop's demands on a transaction that consumes records, wherever the positions are."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

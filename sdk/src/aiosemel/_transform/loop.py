@@ -98,7 +98,7 @@ class Transform:
 
     @property
     def stats(self) -> TransformStats:
-        """What has happened so far."""
+        """The counts so far."""
         made = self._transactions
         return replace(self._stats, producers=made.producers, unknown=made.unknown)
 

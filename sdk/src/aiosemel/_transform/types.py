@@ -54,7 +54,7 @@ OnEvent: TypeAlias = Callable[[TransformEvent], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransformStats:
-    """What has happened so far."""
+    """The counts of a loop so far."""
 
     committed: int = 0
     """Transactions that committed."""

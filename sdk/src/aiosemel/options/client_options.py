@@ -1,4 +1,4 @@
-"""What users can set: Kafka's names and defaults, each with its unit. Conflicts are refused.
+"""Options of users: Kafka's names and defaults, each with its unit. Conflicts are refused.
 
 Options are values, checked when they are made: an option that cannot work never reaches a server.
 """
@@ -61,7 +61,7 @@ class ClientOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerOptions:
-    """What holds for one producer."""
+    """Options of one producer."""
 
     request_timeout_ms: int = 30_000
     """How long one attempt of a request may take, in milliseconds."""

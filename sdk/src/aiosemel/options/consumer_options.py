@@ -1,4 +1,4 @@
-"""What users can set of a consumer: Kafka's names and defaults, each with its unit.
+"""Options of a consumer: Kafka's names and defaults, each with its unit.
 
 Options are values, checked when they are made.
 """

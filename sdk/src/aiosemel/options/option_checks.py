@@ -1,4 +1,4 @@
-"""What options have in common: types and bounds of their values, and some that must not cross."""
+"""Checks of all options: types and bounds of their values, and pairs that must not cross."""
 
 import re
 from collections.abc import Collection

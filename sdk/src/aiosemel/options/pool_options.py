@@ -1,4 +1,4 @@
-"""What users say of a pool of transactional producers: its name, its size, and its time-outs."""
+"""Options of a pool of transactional producers: its name, its size, and its time-outs."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What users say of the relay of an outbox: how much it sends at once, and how long it waits."""
+"""Options of the relay of an outbox: how much it sends at once, and how long it waits."""
 
 from dataclasses import dataclass
 

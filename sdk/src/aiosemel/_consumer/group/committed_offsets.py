@@ -1,4 +1,4 @@
-"""What a group has committed, as one consumer asks and commits it."""
+"""The committed offsets of a group, as one consumer asks for them and commits them."""
 
 import asyncio
 from collections import defaultdict

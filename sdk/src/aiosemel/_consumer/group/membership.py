@@ -100,7 +100,7 @@ NO_PARTITIONS: Partitions = frozenset()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat:
-    """What to say. None: as said before."""
+    """The fields of a heartbeat. None: as in the last one."""
 
     incarnation: int
     member_epoch: int
@@ -119,7 +119,7 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeartbeatAnswer:
-    """What was answered. Without an assignment: as before."""
+    """The answer to a heartbeat. Without an assignment: as before."""
 
     member_epoch: int
     heartbeat_interval_ms: int
@@ -176,12 +176,12 @@ class Membership:
 
     @property
     def to_revoke(self) -> Partitions:
-        """What the user is to give up, and then say so by ``revoked``."""
+        """The partitions that the user gives up, and then confirms by ``revoked``."""
         return self.owned - self._target if self.state is MemberState.RECONCILING else NO_PARTITIONS
 
     @property
     def to_assign(self) -> Partitions:
-        """What the user is to take, once all is given up, and then say so by ``assigned``."""
+        """The partitions that the user takes next, and then confirms by ``assigned``."""
         reconciling = self.state is MemberState.RECONCILING and not self.to_revoke
         return self._target - self.owned if reconciling else NO_PARTITIONS
 
@@ -194,7 +194,7 @@ class Membership:
 
     @property
     def topics(self) -> frozenset[str]:
-        """What the user wants to read."""
+        """The topics that the user wants to read."""
         return frozenset(self._topics)
 
     def subscribe(self, topics: Collection[str]) -> None:

@@ -27,7 +27,7 @@ RebalanceCallback = Callable[[frozenset[TopicPartition]], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Callbacks:
-    """What the user wants to be told."""
+    """The callbacks of the user."""
 
     on_assigned: RebalanceCallback | None = None
     on_revoked: RebalanceCallback | None = None

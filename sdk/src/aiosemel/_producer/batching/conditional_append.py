@@ -23,7 +23,7 @@ from semel_common.record_batches.headers import HeaderPairs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionalAppend:
-    """What to append, and where."""
+    """The records of one append, and their place."""
 
     partition: int
     expected_base_offset: int

@@ -1,4 +1,4 @@
-"""What a refusal says of a batch: whether it may be stored, and whether it needs another epoch."""
+"""The meaning of a refusal: whether a batch may be stored, and whether it needs another epoch."""
 
 from aiosemel._cluster.last_error import with_last_error
 from aiosemel._producer.batching.batch import Batch, PartitionBatches

@@ -14,7 +14,7 @@ from aiosemel.errors import InvalidProducerTokenError, SemelError
 
 
 class Renewal:
-    """What one producer knows of the age of its identity."""
+    """The age of one producer's identity, as far as the producer knows it."""
 
     def __init__(self) -> None:
         self._expiration_ms = 0

@@ -22,7 +22,7 @@ class State(StrEnum):
 
 
 class Call(StrEnum):
-    """What the application asks for, by the name of the method."""
+    """The calls of the application, by the names of the methods."""
 
     INIT_TRANSACTIONS = "init_transactions"
     BEGIN_TRANSACTION = "begin_transaction"
@@ -35,7 +35,7 @@ class Call(StrEnum):
 
 
 class TransactionOutcome(StrEnum):
-    """What became of a transaction, as far as its producer knows."""
+    """The outcome of a transaction, as far as its producer knows."""
 
     COMMITTED = "COMMITTED"
     ABORTED = "ABORTED"
@@ -47,7 +47,7 @@ class TransactionOutcome(StrEnum):
 
 
 class Event(Enum):
-    """What the shell reports."""
+    """The events that the shell reports."""
 
     INITIALIZED = auto()
     OUTDATED = auto()
