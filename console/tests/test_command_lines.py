@@ -7,7 +7,9 @@ import pytest
 from aiosemel import HoldingTransaction, KnownOutcome, ReaderCause, ReaderStanding, TopicPartition
 from semel_console.insight.command_lines import command_line
 from semel_console.insight.reader_causes import verdict
+from semel_console.views.blocks import Grid
 from semel_console.views.transaction_list_view import EVERY, OPEN, Wanted, list_page
+from semel_console.views.why_view import why_page
 
 
 @pytest.mark.parametrize("name", ["orders-1", "it's", "$HOME `id`", "two words", "", "<b>;&|"])
@@ -50,3 +52,19 @@ def test_the_remedy_of_a_prepared_transaction_says_which_decision_it_would_carry
 def test_the_command_of_a_list_has_the_order_of_the_list(state: str, *, is_by_age: bool) -> None:
     page = list_page([], Wanted(state=state, text="", after=""), now_ms=2)
     assert ("--oldest-first" in shlex.split(page.command)) is is_by_age
+
+
+@pytest.mark.parametrize("cause", [ReaderCause.NO_TOPIC, ReaderCause.NO_PARTITION])
+def test_a_partition_that_is_not_there_has_no_link(cause: ReaderCause) -> None:
+    at = TopicPartition("nothing", 0)
+    standing = ReaderStanding(group_id="g", partition=at, cause=cause)
+    (section,) = why_page("g", at.topic, {at: standing}).sections
+    (grid,) = section.blocks
+    assert isinstance(grid, Grid)
+    assert [each.href for each in grid.rows[0].cells] == [""] * 4
+
+
+def test_no_line_makes_a_topic_before_its_name_was_looked_for() -> None:
+    at = TopicPartition("nothing", 0)
+    do = verdict(ReaderStanding(group_id="g", partition=at, cause=ReaderCause.NO_TOPIC)).do
+    assert do.split("`")[1::2] == ["semel topics list", "semel topics create nothing"]

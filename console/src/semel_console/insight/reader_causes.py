@@ -23,10 +23,7 @@ def verdict(standing: ReaderStanding) -> Verdict:
 
 def _words() -> Mapping[ReaderCause, Callable[[ReaderStanding], Verdict]]:
     return {
-        ReaderCause.NO_TOPIC: lambda s: Verdict(
-            f"there is no topic {s.partition.topic!r}",
-            f"{command_line('topics', 'create', names=(s.partition.topic,))}; semel topics list",
-        ),
+        ReaderCause.NO_TOPIC: _no_topic,
         ReaderCause.NO_PARTITION: lambda s: Verdict(
             f"topic {s.partition.topic!r} has no partition {s.partition.partition}",
             command_line("topics", "describe", names=(s.partition.topic,)),
@@ -81,6 +78,15 @@ def _words() -> Mapping[ReaderCause, Callable[[ReaderStanding], Verdict]]:
         ),
         ReaderCause.ALL_READ: lambda _: Verdict("the group has read everything", ""),
     }
+
+
+def _no_topic(standing: ReaderStanding) -> Verdict:
+    topic = standing.partition.topic
+    create = command_line("topics", "create", names=(topic,))
+    return Verdict(
+        f"there is no topic {topic!r}",
+        f"`semel topics list` shows the names of all topics; `{create}` makes this topic",
+    )
 
 
 def _reset(standing: ReaderStanding, to: str) -> str:

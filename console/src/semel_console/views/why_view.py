@@ -22,6 +22,8 @@ from semel_console.views.blocks import (
 )
 from semel_console.views.paging import fitting
 
+_NO_SUCH_PLACE = (ReaderCause.NO_TOPIC, ReaderCause.NO_PARTITION)
+"""Then the partition has no page that a link could lead to."""
 PARTITIONS_MAX = 8
 """Of one page: each needs several answers of its broker and of its group's coordinator."""
 
@@ -76,6 +78,8 @@ def _row(at: TopicPartition, standing: ReaderStanding | Missing) -> Row:
     place = link(str(at), places.partition(at))
     if isinstance(standing, Missing):
         return Row(cells=(place, cell(standing.why, Tone.BAD), cell(None), cell(None)))
+    if standing.cause in _NO_SUCH_PLACE:
+        place = cell(str(at))
     words = verdict(standing)
     tone = Tone.GOOD if standing.cause is ReaderCause.ALL_READ else Tone.WARN
     return Row(cells=(place, cell(words.says, tone), cell(words.do), _transaction(standing)))
