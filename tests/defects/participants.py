@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from defects.defect import collector
 from semel_broker.journal.record_serde import BrokerSerde
 from semel_broker.loops import inquiry as inquiry_module
-from semel_broker.machine.log import producer_state as broker_producer
+from semel_broker.machine.log import sequence_checks as broker_sequences
 from semel_broker.machine.log.aborted_index import AbortedIndex
 from semel_broker.machine.log.partition_log import PartitionLog
 from semel_broker.machine.markers import MarkerRecord, OutcomeDecisions
@@ -111,13 +111,13 @@ def _older_epoch(patch: pytest.MonkeyPatch) -> None:
     def unchecked(producer_id: int, producer_epoch: int, *, fence: int, **_: int) -> None:
         check_epoch(producer_id, producer_epoch, fence=fence, highest_epoch=0)
 
-    patch.setattr(broker_producer, "check_epoch", unchecked)
+    patch.setattr(broker_sequences, "check_epoch", unchecked)
 
 
 @defect("repeats-stored-again", "a repeated batch is stored once more")
 def _repeats(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(broker_producer, "repeated", lambda *_: None)
-    patch.setattr(broker_producer, "check_sequence", lambda *_, **__: None)
+    patch.setattr(broker_sequences, "repeated", lambda *_: None)
+    patch.setattr(broker_sequences, "check_sequence", lambda *_, **__: None)
 
 
 @defect("sequence-wraps-wrong", "after the highest sequence comes 1")
@@ -126,7 +126,7 @@ def _wrap(patch: pytest.MonkeyPatch) -> None:
         after = next_sequence(sequence, record_count)
         return after + (after <= sequence)
 
-    patch.setattr(broker_producer, "next_sequence", wrong)
+    patch.setattr(broker_sequences, "next_sequence", wrong)
 
 
 @defect("aborted-range-short", "an aborted transaction's range ends with its first batch")
@@ -166,7 +166,7 @@ def _reopened(patch: pytest.MonkeyPatch) -> None:
 
 @defect("repeat-by-sequence", "another batch under used sequences is taken for a repeat")
 def _by_sequence(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(broker_producer, "check_same", lambda *_, **__: None)
+    patch.setattr(broker_sequences, "check_same", lambda *_, **__: None)
 
 
 # -- groups --------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from broker_harness import OTHER, PLAIN, PRODUCER, BrokerHarness, at, header, ou
 from msgspec.structs import replace
 
 from semel_broker.machine import LogLimits
-from semel_broker.machine.log.producer_state import repeated, unknown
+from semel_broker.machine.log.sequence_checks import repeated, unknown
 from semel_broker.machine.records import AppendedBatch, BatchAppended
 from semel_broker.machine.values import PartitionName, ProducePartition
 from semel_common.errors import (

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from semel_broker.machine.log.partition_log import PartitionLog
-from semel_broker.machine.log.producer_state import after_fence, after_marker
+from semel_broker.machine.log.sequence_checks import after_fence, after_marker
 from semel_broker.machine.records import (
     MarkerAppended,
     ProducerFenced,

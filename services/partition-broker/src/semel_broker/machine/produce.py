@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from semel_broker.machine.limits import LogLimits
-from semel_broker.machine.log import producer_state
+from semel_broker.machine.log import sequence_checks
 from semel_broker.machine.log.partition_log import PartitionLog
 from semel_broker.machine.records import AppendedBatch, BatchAppended, ProducerState
 from semel_broker.machine.values import BatchHeader
@@ -78,7 +78,7 @@ class _Candidate:
     def repeated(self, batch: BatchHeader) -> AppendedBatch | None:
         if batch.producer_id == NO_PRODUCER_ID:
             return None
-        return producer_state.repeated(self._producer(batch.producer_id), batch)
+        return sequence_checks.repeated(self._producer(batch.producer_id), batch)
 
     def append(self, batch: BatchHeader, *, now_ms: int, limits: LogLimits) -> None:
         begins_segment = not self.records and self._log.segments.is_full(self._log.config, now_ms)
@@ -97,8 +97,8 @@ class _Candidate:
         )
         if batch.producer_id != NO_PRODUCER_ID:
             state = self._producer(batch.producer_id)
-            producer_state.check_next(state, batch, expiration_ms=limits.producer_expiration_ms)
-            producer_state.check_transaction(state, batch)
+            sequence_checks.check_next(state, batch, expiration_ms=limits.producer_expiration_ms)
+            sequence_checks.check_transaction(state, batch)
             self._check_limits(state, batch, limits)
             self._appended[batch.producer_id] = record
         if self._expected is not None:
@@ -124,7 +124,7 @@ class _Candidate:
         state = self._producers.get(producer_id) or self._log.producer(producer_id)
         appended = self._appended.pop(producer_id, None)
         if appended is not None:
-            state = producer_state.after_batch(state, appended)
+            state = sequence_checks.after_batch(state, appended)
         self._producers[producer_id] = state
         return state
 

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from semel_broker.machine.log.aborted_index import AbortedIndex
 from semel_broker.machine.log.gaps import NO_GAPS, Gaps, gaps_above, with_gap
-from semel_broker.machine.log.producer_state import after_batch, after_fence, after_marker, unknown
 from semel_broker.machine.log.segments import BATCH_OVERHEAD_BYTES, Segments
+from semel_broker.machine.log.sequence_checks import after_batch, after_fence, after_marker, unknown
 from semel_broker.machine.records import (
     AbortedTransaction,
     BatchAppended,
