@@ -209,11 +209,11 @@ def _lag_notices(asked: AskedGroup) -> Sequence[Notice]:
 def _offsets(asked: AskedGroup) -> Sequence[Block]:
     if isinstance(asked.offsets, Missing):
         return (asked.offsets,)
-    held_back = {} if isinstance(asked.held_back, Missing) else asked.held_back
+    held_back = _behind(asked)
     holders = {at: member for member in asked.described.members for at in member.assignment}
     known = {each.partition: each for each in asked.offsets}
     rows = [
-        _offset(at, known.get(at), holders.get(at), held_back.get(at, 0))
+        _offset(at, known.get(at), holders.get(at), held_back.get(at))
         for at in sorted({*known, *holders})[:OFFSETS_MAX]
     ]
     grid = Grid(
@@ -227,6 +227,13 @@ def _offsets(asked: AskedGroup) -> Sequence[Block]:
     if len(lagging) <= 1:
         return (*missing, grid)
     return (*missing, _chart(lagging), grid)
+
+
+def _behind(asked: AskedGroup) -> Mapping[TopicPartition, int]:
+    """Return the records behind the last stable offset of each partition, where that is known."""
+    if isinstance(asked.offsets, Missing) or isinstance(asked.held_back, Missing):
+        return {}
+    return {each.partition: asked.held_back.get(each.partition, 0) for each in asked.offsets}
 
 
 def _chart(lagging: Sequence[GroupOffset]) -> Chart:
@@ -249,7 +256,7 @@ def _offset(
     at: TopicPartition,
     offset: GroupOffset | None,
     member: MemberDescription | None,
-    held_back: int,
+    held_back: int | None,
 ) -> Row:
     committed = cell(None)
     if offset is not None:

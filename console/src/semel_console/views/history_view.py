@@ -175,7 +175,7 @@ def history_grid(ended: Sequence[EndedTransaction]) -> Grid:
         ),
         numbers=frozenset({2, 5}),
         rows=fitting([_row(each) for each in ended[:ROWS_MAX]], ROWS_MAX),
-        empty="No transaction ended this way in the last day.",
+        empty="No such transaction ended in the last day.",
     )
 
 
