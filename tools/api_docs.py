@@ -73,7 +73,7 @@ _PAGES = {
     "admin": ApiPage(
         "Admin",
         "An `Admin` creates, describes and changes topics, groups, transactions and access rules.",
-        "Admin GroupAdmin AccessAdmin MoveAdmin Operators ConfigValue DeletedRecords"
+        "Admin GroupAdmin AccessAdmin MoveAdmin Operators ConfigValue DeletedRecords Lag"
         " OffsetChange ResetTo ShiftBy ToOffset ToTimestamp AclBinding AclBindingFilter"
         " AclOperation AclPermission PatternType ResourceType ClientQuota AbortedByOperator"
         " FencedByOperator",

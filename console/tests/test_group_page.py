@@ -1,12 +1,17 @@
 """A number that is not known looks different from zero on the page of a group."""
 
+from dataclasses import replace
+
 import pytest
 
 from aiosemel import GroupDescription, GroupState, MemberDescription, TopicPartition
 from semel_console.insight.offset_views import GroupOffset
-from semel_console.views.blocks import Grid, Missing
+from semel_console.views.blocks import Grid, Missing, Page
 from semel_console.views.group_view import AskedGroup, group_page
 
+OFFSET = GroupOffset(
+    partition=TopicPartition("orders", 0), committed=3, stable_end=3, lag=0, oldest_ms=None
+)
 READ, NEW = TopicPartition("orders", 0), TopicPartition("orders", 1)
 AWAY = Missing(what="The number of records behind the LSO", why="broker-0 does not answer")
 
@@ -15,6 +20,27 @@ AWAY = Missing(what="The number of records behind the LSO", why="broker-0 does n
 def test_records_behind_the_last_stable_offset_are_unknown_without_an_answer(
     held_back: dict[TopicPartition, int] | Missing, shown: str
 ) -> None:
+    page = page_of(OFFSET, held_back, now_ms=1)
+    assert column(page, "Behind the LSO") == {"orders-0": shown, "orders-1": "-"}
+
+
+@pytest.mark.parametrize(
+    ("oldest_ms", "now_ms", "age"),
+    [(1_000, 4_500, "3.5 s ago"), (9_000, 4_500, "0 ms ago"), (None, 4_500, "")],
+)
+def test_the_age_of_the_oldest_unread_record_is_shown(
+    oldest_ms: int | None, now_ms: int, age: str
+) -> None:
+    offset = replace(OFFSET, lag=2, oldest_ms=oldest_ms)
+    page = page_of(offset, {}, now_ms=now_ms)
+    assert column(page, "Oldest unread") == {"orders-0": age or "-", "orders-1": "-"}
+    told = f"It has 2 visible records to read{age and f'; the oldest is from {age}'}."
+    assert page.notices[0].text == told
+
+
+def page_of(
+    offset: GroupOffset, held_back: dict[TopicPartition, int] | Missing, *, now_ms: int
+) -> Page:
     member = MemberDescription(
         member_id="m",
         group_instance_id="",
@@ -31,18 +57,17 @@ def test_records_behind_the_last_stable_offset_are_unknown_without_an_answer(
         members=(member,),
         pending=(),
     )
-    asked = AskedGroup(
-        described=described,
-        offsets=[GroupOffset(partition=READ, committed=3, stable_end=3, lag=0)],
-        held_back=held_back,
-        transactions={},
-    )
+    asked = AskedGroup(described=described, offsets=[offset], held_back=held_back, transactions={})
+    return group_page(asked, now_ms=now_ms)
+
+
+def column(page: Page, heading: str) -> dict[str, str]:
+    """Return the texts of a column, by partition."""
     (grid,) = (
         block
-        for section in group_page(asked, now_ms=1).sections
+        for section in page.sections
         for block in section.blocks
-        if isinstance(block, Grid) and "Behind the LSO" in block.headings
+        if isinstance(block, Grid) and heading in block.headings
     )
-    behind = grid.headings.index("Behind the LSO")
-    texts = {row.cells[0].text: row.cells[behind].text for row in grid.rows}
-    assert texts == {"orders-0": shown, "orders-1": "-"}
+    at = grid.headings.index(heading)
+    return {row.cells[0].text: row.cells[at].text for row in grid.rows}

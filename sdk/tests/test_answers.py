@@ -186,6 +186,12 @@ WRONG: list[tuple[Method[Message, Message], Message, Message, str]] = [
     (
         methods.COUNT_RECORDS,
         COUNT,
+        counted(next_offset=7, end_offset=9, record_count=2, first_timestamp_ms=-1),
+        "first_timestamp_ms -1, which is below 0",
+    ),
+    (
+        methods.COUNT_RECORDS,
+        COUNT,
         counted(next_offset=7, end_offset=9, record_count=3),
         "record_count 3, which is not within 0 to 2",
     ),

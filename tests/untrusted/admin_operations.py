@@ -46,6 +46,7 @@ ADMIN_OPERATIONS: dict[str, Operation] = {
         {PARTITION: 10_000}, max_wait_ms=50
     ),
     "Admin.count_records": lambda w: w.client.admin().count_records({PARTITION: 0}),
+    "Admin.measure_lag": lambda w: w.client.admin().measure_lag({PARTITION: 0}),
     "Admin.delete_records": lambda w: w.client.admin().delete_records(
         {PARTITION: 1}, validate_only=True
     ),

@@ -132,7 +132,7 @@ async def test_a_group_shows_its_lag_and_what_lies_behind_the_last_stable_offset
     await producer.send_and_wait("orders", b"new", partition=0)
     await stage.open_transaction("nightly", "orders")
     page = await stage.page("/group", id="reports")
-    assert "It has 1 visible record to read." in page.text
+    assert "It has 1 visible record to read; the oldest is from " in page.text
     assert "1 record more lies behind the last stable offset" in page.text
     assert "/group?id=reports" in (await stage.page("/groups")).links
 

@@ -129,6 +129,7 @@ from aiosemel.types.offset_resets import OffsetChange, ResetTo, ShiftBy, ToOffse
 from aiosemel.types.offsets import (
     ConsumerGroupMetadata,
     DeletedRecords,
+    Lag,
     OffsetAndMetadata,
     OffsetAndTimestamp,
     OffsetSpec,
@@ -240,6 +241,7 @@ __all__ = [
     "JointWriter",
     "JointWriterDescription",
     "KnownOutcome",
+    "Lag",
     "LogRange",
     "LogRangeReader",
     "MemberDescription",

@@ -4,7 +4,7 @@ import pytest
 from fake_cluster import FakeCluster
 from google.protobuf.message import Message
 
-from aiosemel import ClientOptions, IsolationLevel, SemelClient, TopicPartition
+from aiosemel import ClientOptions, IsolationLevel, Lag, SemelClient, TopicPartition
 from aiosemel.errors import NotLeaderOrFollowerError, RequestTimedOutError
 from semel.broker.v1 import broker_pb2 as broker
 from semel_common.wire import status
@@ -35,6 +35,7 @@ class FakeCounts(FakeCluster):
                 topic_id=partition.topic_id,
                 partition=partition.partition,
                 record_count=max(0, upto - partition.from_offset),
+                first_timestamp_ms=1_000 + partition.from_offset,
                 next_offset=max(upto, partition.from_offset),
                 end_offset=self.end_offset,
             )
@@ -63,6 +64,13 @@ async def test_each_partition_is_counted_from_its_own_offset() -> None:
     fake = FakeCounts(25, growth=0)
     async with open_client(fake) as client:
         assert await client.admin().count_records({P0: 3, ("orders", 1): 30}) == {P0: 22, P1: 0}
+
+
+async def test_a_lag_has_the_time_of_its_first_record() -> None:
+    fake = FakeCounts(25, growth=0)
+    async with open_client(fake) as client:
+        lags = await client.admin().measure_lag({P0: 3, P1: 30})
+    assert lags == {P0: Lag(22, 1_003), P1: Lag(0, None)}
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """`semel groups`: list, describe, and the actions of ``group_actions``."""
 
+import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
@@ -106,6 +107,9 @@ app.command(epilog=DELETE_EXAMPLES)(delete)
 
 
 def _offsets_table(offsets: "Iterable[GroupOffset]", holders: "dict[TopicPartition, str]") -> Table:
+    from semel_console.insight.texts import since_text
+
+    now_ms = time.time_ns() // 1_000_000
     known = {each.partition: each for each in offsets}
     rows = []
     for partition in sorted({*known, *holders}):
@@ -117,11 +121,15 @@ def _offsets_table(offsets: "Iterable[GroupOffset]", holders: "dict[TopicPartiti
                 None if offset is None else offset.committed,
                 None if offset is None else offset.stable_end,
                 None if offset is None else offset.lag,
+                None if offset is None else since_text(offset.oldest_ms, now_ms),
                 holders.get(partition),
             )
         )
     return Table(
-        headings=("Topic", "Partition", "Committed", "Stable end", "Lag", "Member"),
+        headings=(
+            *("Topic", "Partition", "Committed", "Stable end", "Lag", "Oldest unread"),
+            "Member",
+        ),
         rows=rows,
         empty="The group has committed no offsets.",
     )
@@ -178,6 +186,7 @@ def _document(
                 "committed_offset": each.committed,
                 "last_stable_offset": each.stable_end,
                 "lag": each.lag,
+                "oldest_unread_ms": each.oldest_ms,
                 "member_id": holders.get(each.partition),
             }
             for each in offsets

@@ -55,6 +55,8 @@ class GroupOffset:
     stable_end: int
     lag: int
     """Records that the group has yet to read. Markers and aborted records do not count."""
+    oldest_ms: int | None
+    """The time of the first of them, in milliseconds since 1970-01-01 UTC; None: not known."""
 
 
 async def group_offsets(client: "SemelClient", group_id: str) -> list[GroupOffset]:
@@ -63,8 +65,14 @@ async def group_offsets(client: "SemelClient", group_id: str) -> list[GroupOffse
     answered = await client.admin().list_consumer_group_offsets(group_id)
     committed = {each: known.offset for each, known in answered.items() if known is not None}
     ends = await _ends(client, committed, isolation_level=IsolationLevel.READ_COMMITTED)
-    lags = await client.admin().count_records(committed)
+    lags = await client.admin().measure_lag(committed)
     return [
-        GroupOffset(partition=each, committed=offset, stable_end=ends[each], lag=lags[each])
+        GroupOffset(
+            partition=each,
+            committed=offset,
+            stable_end=ends[each],
+            lag=lags[each].records,
+            oldest_ms=lags[each].oldest_ms,
+        )
         for each, offset in sorted(committed.items())
     ]

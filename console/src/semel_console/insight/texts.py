@@ -31,6 +31,11 @@ def ago_text(age_ms: int | None) -> str | None:
     return None if age_ms is None else f"{duration_text(age_ms)} ago"
 
 
+def since_text(then_ms: int | None, now_ms: int) -> str | None:
+    """Return how long ago a time was; None: it is not known. The clock of a client may be ahead."""
+    return None if then_ms is None else ago_text(max(0, now_ms - then_ms))
+
+
 def place(found: "OpenTransaction") -> str:
     """Name where a transaction is open."""
     return f"group {found.group_id}" if found.partition is None else str(found.partition)

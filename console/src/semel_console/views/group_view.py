@@ -13,7 +13,7 @@ from aiosemel import (
 )
 from semel_console.insight.command_lines import command_line
 from semel_console.insight.offset_views import GroupOffset
-from semel_console.insight.texts import ago_text, counted, time_text
+from semel_console.insight.texts import ago_text, counted, since_text, time_text
 from semel_console.views import places
 from semel_console.views.blocks import (
     Bar,
@@ -149,7 +149,7 @@ def group_page(asked: AskedGroup, now_ms: int, samples: Sequence[LagSample] = ()
         title=described.group_id,
         command=command_line("groups", "describe", names=(described.group_id,)),
         trail=(link("Groups", "/groups"),),
-        notices=_lag_notices(asked),
+        notices=_lag_notices(asked, now_ms),
         form=Form(
             action="/why",
             kept=(("group", described.group_id),),
@@ -170,7 +170,7 @@ def group_page(asked: AskedGroup, now_ms: int, samples: Sequence[LagSample] = ()
                     ),
                 ),
             ),
-            Section(title="Offsets and lag", blocks=_offsets(asked)),
+            Section(title="Offsets and lag", blocks=_offsets(asked, now_ms)),
             *_over_time(samples),
             Section(title="Members", blocks=(_members(described.members),)),
             Section(
@@ -190,11 +190,13 @@ def _first_topic(asked: AskedGroup) -> str:
     return offsets[0].partition.topic if offsets else ""
 
 
-def _lag_notices(asked: AskedGroup) -> Sequence[Notice]:
+def _lag_notices(asked: AskedGroup, now_ms: int) -> Sequence[Notice]:
     if isinstance(asked.offsets, Missing) or not asked.offsets:
         return ()
     lag = sum(each.lag for each in asked.offsets)
-    visible = f"It has {counted(lag, 'visible record')} to read."
+    visible = f"It has {counted(lag, 'visible record')} to read"
+    oldest = [each.oldest_ms for each in asked.offsets if each.oldest_ms is not None]
+    visible += f"; the oldest is from {since_text(min(oldest), now_ms)}." if oldest else "."
     notices = [Notice(text=visible, tone=Tone.WARN if lag else Tone.GOOD)]
     if not isinstance(asked.held_back, Missing) and (held := sum(asked.held_back.values())):
         more = "more lies" if held == 1 else "more lie"
@@ -206,19 +208,22 @@ def _lag_notices(asked: AskedGroup) -> Sequence[Notice]:
     return notices
 
 
-def _offsets(asked: AskedGroup) -> Sequence[Block]:
+def _offsets(asked: AskedGroup, now_ms: int) -> Sequence[Block]:
     if isinstance(asked.offsets, Missing):
         return (asked.offsets,)
     held_back = _behind(asked)
     holders = {at: member for member in asked.described.members for at in member.assignment}
     known = {each.partition: each for each in asked.offsets}
     rows = [
-        _offset(at, known.get(at), holders.get(at), held_back.get(at))
+        _offset(at, known.get(at), holders.get(at), held_back.get(at), now_ms)
         for at in sorted({*known, *holders})[:OFFSETS_MAX]
     ]
     grid = Grid(
-        headings=("Partition", "Committed", "LSO", "Lag", "Behind the LSO", "Member"),
-        numbers=frozenset({1, 2, 3, 4}),
+        headings=(
+            *("Partition", "Committed", "LSO", "Lag", "Oldest unread", "Behind the LSO"),
+            "Member",
+        ),
+        numbers=frozenset({1, 2, 3, 4, 5}),
         rows=fitting(rows, OFFSETS_MAX),
         empty="The group has committed no offset.",
     )
@@ -257,16 +262,19 @@ def _offset(
     offset: GroupOffset | None,
     member: MemberDescription | None,
     held_back: int | None,
+    now_ms: int,
 ) -> Row:
-    committed = cell(None)
+    committed, age = cell(None), None
     if offset is not None:
         committed = link(offset.committed, places.messages(at, start=offset.committed))
+        age = since_text(offset.oldest_ms, now_ms)
     return Row(
         cells=(
             link(str(at), places.partition(at)),
             committed,
             cell(None if offset is None else offset.stable_end),
             cell(None if offset is None else offset.lag, _tone(offset)),
+            cell(age),
             cell(held_back, Tone.WARN if held_back else Tone.MUTED),
             cell(None if member is None else member.member_id),
         )

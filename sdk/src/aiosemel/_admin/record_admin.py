@@ -10,6 +10,7 @@ from aiosemel._shared.value_checks import check_number
 from aiosemel.types.isolation import IsolationLevel
 from aiosemel.types.offsets import (
     DeletedRecords,
+    Lag,
     OffsetAndTimestamp,
     OffsetSpec,
     PartitionKey,
@@ -67,6 +68,20 @@ class RecordAdmin(AdminPart):
 
         Markers are not counted, nor, with READ_COMMITTED, aborted records. Past the end of a log
         there is nothing to see. Raises UnknownTopicOrPartitionError.
+        """
+        lags = await self.measure_lag(starts, isolation_level=isolation_level)
+        return {each: lag.records for each, lag in lags.items()}
+
+    async def measure_lag(
+        self,
+        starts: Mapping[PartitionKey, int],
+        *,
+        isolation_level: IsolationLevel = IsolationLevel.READ_COMMITTED,
+    ) -> dict[TopicPartition, Lag]:
+        """Return what a reader at these offsets has yet to see: as ``count_records``, with a time.
+
+        A group that stands at such an offset is late by the age of its oldest unread record. Raises
+        UnknownTopicOrPartitionError.
         """
         wanted = _offsets("starts", starts)
         return await RecordCounts(self._cluster, isolation_level).count(wanted, self._deadline())

@@ -188,6 +188,7 @@ def _counted(from_offset: int, result: broker.CountRecordsPartitionResult) -> No
     at_least("partitions.end_offset", result.end_offset)
     at_least("partitions.next_offset", next_offset, from_offset)
     within("partitions.record_count", result.record_count, 0, next_offset - from_offset)
+    at_least("partitions.first_timestamp_ms", result.first_timestamp_ms)
     _progresses(from_offset, result)
 
 

@@ -10,7 +10,7 @@ from aiosemel._cluster.retry import Deadline
 from aiosemel._cluster.routes import Cluster
 from aiosemel.errors import RequestTimedOutError, SemelError
 from aiosemel.types.isolation import ISOLATION, IsolationLevel
-from aiosemel.types.offsets import TopicPartition
+from aiosemel.types.offsets import Lag, TopicPartition
 from semel.broker.v1 import broker_pb2 as broker
 from semel_common import ids
 from semel_common.wire import status
@@ -19,6 +19,7 @@ from semel_common.wire.methods import COUNT_RECORDS
 
 class _Counted(NamedTuple):
     record_count: int
+    first_timestamp_ms: int
     next_offset: int
     end_offset: int
 
@@ -33,13 +34,14 @@ class RecordCounts:
 
     async def count(
         self, starts: Mapping[TopicPartition, int], deadline: Deadline
-    ) -> dict[TopicPartition, int]:
-        """Return how many records there are from each offset to where the log ends at first sight.
+    ) -> dict[TopicPartition, Lag]:
+        """Return the records from each offset to where the log ends at first sight.
 
         Raises what ``Leaders.ask`` raises.
         """
         leaders = Leaders(self._cluster, self._ask)
         counts: Counter[TopicPartition] = Counter()
+        times: dict[TopicPartition, int] = {}
         ends: dict[TopicPartition, int] = {}
         left = dict(starts)
         while left:
@@ -50,10 +52,14 @@ class RecordCounts:
             questions = {each: partial(_question, offset=at) for each, at in left.items()}
             for each, counted in (await leaders.ask(questions, deadline)).items():
                 counts[each] += counted.record_count
+                if counted.record_count:
+                    times.setdefault(each, counted.first_timestamp_ms)
                 left[each] = counted.next_offset
                 if counted.next_offset >= ends.setdefault(each, counted.end_offset):
                     del left[each]
-        return {start: counts[start] for start in starts}
+        return {
+            each: Lag(records=counts[each], oldest_ms=times.get(each) or None) for each in starts
+        }
 
     async def _ask(
         self, address: str, questions: Sequence[broker.CountRecordsPartition], deadline: Deadline
@@ -65,7 +71,12 @@ class RecordCounts:
         return [
             status.from_value(result.error)
             if result.HasField("error")
-            else _Counted(result.record_count, result.next_offset, result.end_offset)
+            else _Counted(
+                result.record_count,
+                result.first_timestamp_ms,
+                result.next_offset,
+                result.end_offset,
+            )
             for result in response.partitions
         ]
 

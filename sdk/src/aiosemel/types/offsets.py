@@ -101,6 +101,16 @@ class OffsetSpec(StrEnum):
     """The record with the newest timestamp, which need not be the last one."""
 
 
+class Lag(NamedTuple):
+    """The records that a reader at an offset of a partition has yet to see."""
+
+    records: int
+    """Their number, without markers and, with READ_COMMITTED, without aborted records."""
+    oldest_ms: int | None
+    """The newest time of the batch with the oldest of them, in milliseconds since 1970-01-01 UTC;
+    None: there is no such record, or its broker is of a release that does not tell the time."""
+
+
 class DeletedRecords(NamedTuple):
     """The start of a partition after a deletion of records."""
 

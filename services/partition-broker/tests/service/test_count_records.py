@@ -44,6 +44,16 @@ async def test_markers_and_aborted_records_do_not_count(broker: Broker) -> None:
     assert everything.record_count == 5
 
 
+async def test_the_time_is_that_of_the_first_record_that_counts(broker: Broker) -> None:
+    assert (await broker.count_records()).first_timestamp_ms == 0
+    for number, outcome in enumerate((ABORT, COMMIT, COMMIT)):
+        times = [10 * number + 1, 10 * number + 2]
+        await broker.produce(batch(b"a", b"b", epoch=number, timestamps_ms=times))
+        await broker.end(outcome, epoch=number)
+    found = [(await broker.count_records(at)).first_timestamp_ms for at in range(10)]
+    assert found == [12, 12, 12, 12, 12, 22, 22, 22, 0, 0]
+
+
 async def test_an_open_transaction_does_not_count_yet(broker: Broker) -> None:
     await broker.produce(plain(b"a"))
     await broker.produce(batch(b"open", producer_id=OTHER))

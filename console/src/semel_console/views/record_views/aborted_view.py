@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from aiosemel import EndedTransaction, PartitionWrites, TopicPartition
 from semel_console.insight.texts import time_text
 from semel_console.views import places
-from semel_console.views.blocks import Cell, Grid, Missing, Row, Section, Tone, cell, link
+from semel_console.views.blocks import Cell, Grid, Missing, Notice, Row, Section, Tone, cell, link
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,22 +22,19 @@ def aborted_section(at: TopicPartition, aborted: Sequence[AbortedRange] | Missin
     title = "Aborted here: readers of committed records skip these offsets"
     if isinstance(aborted, Missing):
         return Section(title=title, blocks=(aborted,))
-    rows = [_row(each) for each in aborted]
-    if rows:
-        href = places.address("/history", outcome="ABORTED", topic=at.topic)
-        all_of_topic = link("all of the topic", href)
-        rows.append(Row(cells=(all_of_topic, *[cell("")] * 5)))
-    return Section(
-        title=title,
-        blocks=(
-            Grid(
-                headings=("Offsets", "Marker", "Records", "Transaction", "Reason", "Completed"),
-                numbers=frozenset({1, 2}),
-                rows=rows,
-                empty="The history of the last day has no transaction that was aborted here.",
-            ),
-        ),
+    grid = Grid(
+        headings=("Offsets", "Marker", "Records", "Transaction", "Reason", "Completed"),
+        numbers=frozenset({1, 2}),
+        rows=[_row(each) for each in aborted],
+        empty="The history of the last day has no transaction that was aborted here.",
     )
+    if not aborted:
+        return Section(title=title, blocks=(grid,))
+    href = places.address("/history", outcome="ABORTED", topic=at.topic)
+    others = Notice(
+        text="Other partitions of the topic:", links=(link("all that were aborted", href),)
+    )
+    return Section(title=title, blocks=(grid, others))
 
 
 def _row(each: AbortedRange) -> Row:

@@ -810,6 +810,7 @@ class CountRecordsPartitionResult(_message.Message):
     RECORD_COUNT_FIELD_NUMBER: _builtins.int
     NEXT_OFFSET_FIELD_NUMBER: _builtins.int
     END_OFFSET_FIELD_NUMBER: _builtins.int
+    FIRST_TIMESTAMP_MS_FIELD_NUMBER: _builtins.int
     topic_id: _builtins.str
     partition: _builtins.int
     record_count: _builtins.int
@@ -820,6 +821,10 @@ class CountRecordsPartitionResult(_message.Message):
     """Where to count on. A call looks at a bounded number of batches."""
     end_offset: _builtins.int
     """Where there is nothing more to count."""
+    first_timestamp_ms: _builtins.int
+    """The newest time of the first batch with a record that was counted, in milliseconds since
+    1970-01-01 UTC; 0: no record was counted.
+    """
     @_builtins.property
     def error(self) -> _errors_pb2.Error: ...
     def __init__(
@@ -831,10 +836,11 @@ class CountRecordsPartitionResult(_message.Message):
         record_count: _builtins.int = ...,
         next_offset: _builtins.int = ...,
         end_offset: _builtins.int = ...,
+        first_timestamp_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["end_offset", b"end_offset", "error", b"error", "next_offset", b"next_offset", "partition", b"partition", "record_count", b"record_count", "topic_id", b"topic_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["end_offset", b"end_offset", "error", b"error", "first_timestamp_ms", b"first_timestamp_ms", "next_offset", b"next_offset", "partition", b"partition", "record_count", b"record_count", "topic_id", b"topic_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

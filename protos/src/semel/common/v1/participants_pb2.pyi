@@ -376,7 +376,7 @@ class OpenTransaction(_message.Message):
     age_ms: _builtins.int
     """For how long it has been open, by the clock of the participant, in milliseconds."""
     first_offset: _builtins.int
-    """Of a partition: the offset of its first batch."""
+    """Of a partition: the offset of its first batch. Of a group: -1."""
     @_builtins.property
     def participant(self) -> Global___Participant: ...
     def __init__(

@@ -17,6 +17,7 @@ from semel.broker.v1.broker_pb2 import (
     CountRecordsRequest,
     CountRecordsResponse,
 )
+from semel.common.v1.records_pb2 import RecordBatch
 from semel_broker.machine import BrokerMachine
 from semel_broker.machine.records import Record
 from semel_broker.machine.values import IsolationLevel, ReadPlan
@@ -98,8 +99,12 @@ class RecordCounter:
             if not batches:
                 result.next_offset = plan.upto
             for stored in batches:
-                if _is_seen(stored, plan, isolation):
-                    result.record_count += await self._records_from(stored, result.next_offset)
+                header = read_header(stored)
+                if _is_seen(header, stored.base_offset, plan, isolation):
+                    count = await self._records_from(stored, result.next_offset)
+                    if count and not result.record_count:
+                        result.first_timestamp_ms = header.max_timestamp_ms
+                    result.record_count += count
                 result.next_offset = stored.base_offset + stored.record_count
                 left -= _cost(stored)
                 if left <= 0:
@@ -128,10 +133,11 @@ def _cost(stored: StoredBatch) -> int:
     return max(_OPENED_COST, opens_to(stored) // _OPENED_BYTES_OF_HEADER)
 
 
-def _is_seen(stored: StoredBatch, plan: ReadPlan, isolation: IsolationLevel) -> bool:
-    header = read_header(stored)
+def _is_seen(
+    header: RecordBatch, base_offset: int, plan: ReadPlan, isolation: IsolationLevel
+) -> bool:
     if isolation is IsolationLevel.READ_COMMITTED:
-        return is_committed(header, stored.base_offset, plan)
+        return is_committed(header, base_offset, plan)
     return not header.control
 
 
