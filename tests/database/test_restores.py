@@ -271,5 +271,5 @@ async def test_a_decision_that_the_cluster_has_ended_otherwise_is_told(
         admin: Admin = running_one.client.admin()
         await admin.complete_prepared(prepared, commit=False)
         await complete(admin, prepared, commit=True)
-        assert f"the database has committed {prepared}, and the cluster did not" in caplog.text
+        assert f"the database has committed {prepared}, and the cluster has not" in caplog.text
         assert await running_one.events() == []
