@@ -5,7 +5,6 @@ on as its operator decides.
 """
 
 import asyncio
-import gc
 import logging
 import traceback
 from collections.abc import Callable
@@ -24,7 +23,7 @@ from simulation.network import Network
 from simulation.processes import BOOTSTRAP, NAMES, START_MS, Machinery, Service
 from simulation.recorded import Records
 from simulation.workloads import CLIENT, Client, Surroundings, Work, read_all
-from simulation.world import SimulatedLoop, bury
+from simulation.world import SimulatedLoop, simulated_loop
 
 from aiosemel import (
     AfterRestore,
@@ -86,18 +85,8 @@ class Report:
 
 def simulate(seed: int, tell: Callable[[str], None] | None = None) -> Report:
     """Run one seed; ``tell`` is given every event as a line."""
-    with quiet(), simulated_disks(Random(seed)):
-        loop = SimulatedLoop()
-        loop.set_exception_handler(lambda *_: None)  # of tasks of killed processes
-        simulation = Simulation(seed, loop, tell)
-        gc.disable()
-        gc.freeze()
-        try:
-            return loop.run_until_complete(simulation.run())
-        finally:
-            del simulation
-            bury(loop)
-            gc.enable()
+    with quiet(), simulated_disks(Random(seed)), simulated_loop() as loop:
+        return loop.run_until_complete(Simulation(seed, loop, tell).run())
 
 
 class Simulation:

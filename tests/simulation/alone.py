@@ -8,7 +8,6 @@ rewrites, snapshots.
 
 import argparse
 import asyncio
-import gc
 import sys
 from functools import partial
 from itertools import count
@@ -19,7 +18,7 @@ from simulation.disk import SimulatedVolume, simulated_disks
 from simulation.files import SYNC_MS
 from simulation.logs import quiet
 from simulation.owners import Facts, Owner
-from simulation.world import SimulatedLoop, bury
+from simulation.world import SimulatedLoop, simulated_loop
 
 _OWNERS = 12
 """Of a seed."""
@@ -150,16 +149,8 @@ def _answer(meets: "asyncio.Future[None]") -> None:
 
 def simulate_alone(seed: int) -> list[str]:
     """Run one seed; return its violations."""
-    with quiet(), simulated_disks(Random(seed)):
-        loop = SimulatedLoop()
-        loop.set_exception_handler(lambda *_: None)
-        gc.disable()
-        gc.freeze()  # The collector need not look at the objects that are loaded by now: they stay.
-        try:
-            return loop.run_until_complete(_Story(loop, seed).run())
-        finally:
-            bury(loop)
-            gc.enable()
+    with quiet(), simulated_disks(Random(seed)), simulated_loop() as loop:
+        return loop.run_until_complete(_Story(loop, seed).run())
 
 
 def main() -> int:

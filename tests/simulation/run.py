@@ -1,7 +1,6 @@
 """One seed: a cluster starts, clients work, faults come and go, all must come to its end."""
 
 import asyncio
-import gc
 import hashlib
 import logging
 import traceback
@@ -66,7 +65,7 @@ from simulation.workloads import (
     Work,
     read_all,
 )
-from simulation.world import SimulatedLoop, bury
+from simulation.world import SimulatedLoop, simulated_loop
 
 PLACES = [TopicPartition(topic, at) for topic, n in TOPICS.items() for at in range(n)]
 TRACE_KEPT = 60
@@ -89,27 +88,13 @@ def simulate(
 
     With a ``dialect``, some processes are of an older release, as far as messages go.
     """
-    with quiet(), simulated_disks(Random(seed)):
-        return _simulate(seed, tell, digest=digest, dialect=dialect)
-
-
-def _simulate(
-    seed: int, tell: Callable[[str], None] | None, *, digest: bool, dialect: Dialect | None
-) -> Report:
-    loop = SimulatedLoop()
-    # An exception that no task retrieves belonged to a killed process; others are noted elsewhere.
-    loop.set_exception_handler(lambda *_: None)
-    simulation = Simulation(seed, loop, tell, digest=digest, dialect=dialect)
-    gc.disable()
-    gc.freeze()  # The collector need not look at the objects that are loaded by now: they stay.
-    all_sequences, sequence_numbers.SEQUENCES = sequence_numbers.SEQUENCES, SEQUENCES
-    try:
-        return loop.run_until_complete(simulation.run())
-    finally:
-        sequence_numbers.SEQUENCES = all_sequences
-        del simulation
-        bury(loop)
-        gc.enable()
+    with quiet(), simulated_disks(Random(seed)), simulated_loop() as loop:
+        all_sequences, sequence_numbers.SEQUENCES = sequence_numbers.SEQUENCES, SEQUENCES
+        try:
+            simulation = Simulation(seed, loop, tell, digest=digest, dialect=dialect).run()
+            return loop.run_until_complete(simulation)
+        finally:
+            sequence_numbers.SEQUENCES = all_sequences
 
 
 class Simulation:

@@ -1,12 +1,14 @@
 """Processes on one loop: stopped ones stand still, dead ones are gone, without a last word."""
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Iterator
 
 import pytest
 
 from semel_runtime.testing.virtual_time import DeadlockError, after
-from simulation.world import Life, SimulatedLoop, bury
+from simulation.world import Life, SimulatedLoop, bury, simulated_loop
 
 
 @pytest.fixture
@@ -14,6 +16,25 @@ def loop() -> Iterator[SimulatedLoop]:
     made = SimulatedLoop()
     yield made
     bury(made)
+
+
+class Made:
+    """An object of a simulation."""
+
+    def __init__(self, loop: SimulatedLoop) -> None:
+        self.loop = loop
+
+
+def test_all_that_was_made_on_a_loop_is_freed_with_it() -> None:
+    """Else a later test would free it, and fail of the complaints of killed processes."""
+    with simulated_loop() as loop:
+        made = Made(loop)
+        loop.made = made  # type: ignore[attr-defined]  # a circle, as tasks make
+        freed = weakref.ref(made)
+        del made
+    del loop
+    gc.collect()
+    assert freed() is None
 
 
 async def count_to(seen: list[float], end: int, ended: list[str]) -> None:
