@@ -48,11 +48,7 @@ async def test_no_frame_waits_for_the_receipt_of_the_frame_before(
 
     monkeypatch.setattr(FrameSockets, "_receive", noted)
     async with serving(echo) as served:
-        offer = await offer_of(served)
-        async with visiting(offer.port) as visitor:
-            visitor.show(offer.ticket)
-            visitor.ask(3)
-            assert await visitor.answer() == 3
+        await served.connection.call(TXN_OFFSET_COMMIT, Request(), timeout_ms=5_000)
     assert taken == [1]
 
 
