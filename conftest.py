@@ -15,6 +15,7 @@ from open_connections import watch_open_connections
 from surroundings import (
     collect_quietly,
     leave_out_earlier_loops,
+    leave_out_tracebacks_of_garbage,
     use_own_environment,
     use_own_ports,
     use_own_signals,
@@ -70,7 +71,8 @@ def pytest_configure(config: pytest.Config) -> None:
         int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")),
     )
     watch_open_connections()
-    logging.getLogger("asyncio").addFilter(leave_out_earlier_loops)
+    for each in (leave_out_earlier_loops, leave_out_tracebacks_of_garbage):
+        logging.getLogger("asyncio").addFilter(each)
 
 
 def pytest_collection_finish() -> None:

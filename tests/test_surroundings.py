@@ -1,6 +1,7 @@
 """The surroundings of tests: nothing of the caller is left."""
 
 import asyncio
+import gc
 import logging
 import os
 import socket
@@ -97,3 +98,20 @@ def test_call_that_outlives_the_loop_of_its_test_is_not_logged_in_the_next_one(
         next_test.run(call(0.4))
         logging.getLogger("asyncio").error("an error of this test")
     assert caplog.messages == ["an error of this test"]
+
+
+def test_error_that_garbage_complains_of_is_named_without_its_traceback(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def fail() -> None:
+        raise ValueError("lost")
+
+    async def lose() -> None:
+        await asyncio.wait([asyncio.create_task(fail(), name="left behind")])
+
+    asyncio.run(lose())
+    gc.collect()
+    (record,) = caplog.records
+    assert "'left behind'" in record.message
+    assert "ValueError('lost')" in record.message
+    assert record.exc_info is None

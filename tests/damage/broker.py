@@ -33,10 +33,12 @@ from semel_runtime.cluster.metadata_image import (
     Topic,
 )
 from semel_runtime.journal.contract import Journal
+from semel_runtime.journal.journal_errors import JournalError
 from semel_runtime.server.calls import Call
 from semel_runtime.testing.clock import ManualClock
 from semel_runtime.testing.controller import ScriptedController
 from semel_runtime.testing.network import MemoryNetwork
+from semel_runtime.testing.virtual_time import ended
 
 ABORT = TransactionResult.TRANSACTION_RESULT_ABORT
 COMMIT = TransactionResult.TRANSACTION_RESULT_COMMIT
@@ -129,8 +131,7 @@ async def serving(journal: Journal) -> AsyncIterator[Broker]:
             await app.ready.wait()
             yield Broker(app, journal)
         finally:
-            background.cancel()
-            await asyncio.wait([background])
+            await ended(background, expected=(JournalError,))
     await network.close()
 
 

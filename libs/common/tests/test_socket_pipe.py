@@ -246,6 +246,17 @@ async def test_side_without_a_sign_of_life_is_no_peer_and_its_user_learns_nothin
     assert (user.error, user.messages) == (None, [])
 
 
+async def test_connection_that_ends_when_its_caller_was_cancelled_logs_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    pipe = SocketPipe(Heard(), "a server", OPTIONS)
+    pipe.expect_sign_of_life()
+    pipe.connection_lost(None)
+    del pipe
+    gc.collect()
+    assert not caplog.messages
+
+
 async def test_a_missing_peer_cannot_be_connected_to() -> None:
     async with await asyncio.start_server(lambda _, __: None, HOST, 0) as server:
         port = server.sockets[0].getsockname()[1]

@@ -10,6 +10,7 @@ from semel_runtime.testing.virtual_time import (
     LoopClock,
     VirtualTimeLoop,
     after,
+    ended,
     in_virtual_time,
     run_in_virtual_time,
 )
@@ -98,3 +99,20 @@ async def test_what_another_thread_would_ask_for_runs_too() -> None:
     done = asyncio.Event()
     asyncio.get_running_loop().call_soon_threadsafe(done.set)
     await done.wait()
+
+
+@in_virtual_time
+async def test_ended_task_shows_the_errors_that_its_test_did_not_expect() -> None:
+    async def fail() -> None:
+        async with asyncio.TaskGroup():
+            raise KeyError("broken volume")
+
+    await ended(asyncio.create_task(after(DAY_MS)))
+    for expected in ((), (ValueError,)):
+        failed = asyncio.create_task(fail())
+        await after(1)
+        with pytest.RaisesGroup(KeyError):
+            await ended(failed, expected=expected)
+    failed = asyncio.create_task(fail())
+    await after(1)
+    await ended(failed, expected=(ValueError, KeyError))

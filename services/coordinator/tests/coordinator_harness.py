@@ -12,9 +12,11 @@ from semel_coordinator.app import CoordinatorApp
 from semel_coordinator.config import CoordinatorSettings
 from semel_runtime.app import Environment
 from semel_runtime.cluster.metadata_image import Listener
+from semel_runtime.journal.journal_errors import JournalError
 from semel_runtime.testing.clock import ManualClock
 from semel_runtime.testing.journal import MemoryJournal
 from semel_runtime.testing.network import MemoryNetwork
+from semel_runtime.testing.virtual_time import ended
 from semel_runtime.testing.volume import MemoryVolume
 
 TIMEOUT_MS = 10_000
@@ -63,8 +65,7 @@ class Coordinators:
                 yield app
             finally:
                 self.network.cut(address_of(instance_id))
-                background.cancel()
-                await asyncio.gather(background, return_exceptions=True)
+                await ended(background, expected=(JournalError,))
 
     async def ask(self, method: Method[Req, Res], request: Req, *, instance_id: int = 0) -> Res:
         """Call an instance."""

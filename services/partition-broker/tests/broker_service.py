@@ -45,6 +45,7 @@ from semel_runtime.app import Environment
 from semel_runtime.authentication.principal import Origin
 from semel_runtime.cluster.metadata_image import ClusterImage, Listener
 from semel_runtime.journal.contract import Journal
+from semel_runtime.journal.journal_errors import JournalError
 from semel_runtime.participant.inquiry_loop import InquiryLoop
 from semel_runtime.server.calls import Call, Handlers
 from semel_runtime.testing.clock import ManualClock
@@ -52,6 +53,7 @@ from semel_runtime.testing.controller import ScriptedController
 from semel_runtime.testing.journal import MemoryJournal
 from semel_runtime.testing.network import MemoryNetwork
 from semel_runtime.testing.payloads import undeclared
+from semel_runtime.testing.virtual_time import ended
 from semel_runtime.testing.volume import MemoryVolume
 
 READ_COMMITTED = wire.ISOLATION_LEVEL_READ_COMMITTED
@@ -347,8 +349,7 @@ async def serving(
         roles = {registration.role for registration in coordinators.controller.registrations}
         assert roles == {cluster.SERVICE_ROLE_BROKER}
         yield Broker(app, clock, coordinators)
-        background.cancel()
-        await asyncio.wait([background])
+        await ended(background, expected=(JournalError,))
     await coordinators.network.close()
 
 

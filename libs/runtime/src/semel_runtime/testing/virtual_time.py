@@ -109,10 +109,18 @@ async def after(duration_ms: float) -> None:
         timer.cancel()
 
 
-async def ended(task: "asyncio.Task[None]") -> None:
-    """Cancel a task, and return when it has ended."""
+async def ended(task: "asyncio.Task[None]", *, expected: tuple[type[Exception], ...] = ()) -> None:
+    """Cancel a task, and return when it has ended.
+
+    Raises the error of a task that has failed by itself, unless the error is an expected one.
+    """
     task.cancel()
     await asyncio.wait((task,))
+    if not task.cancelled():
+        try:
+            task.result()
+        except* expected:
+            pass  # asyncio logs errors that no caller fetches.
 
 
 def in_virtual_time(test: Callable[P, Coroutine[None, None, None]]) -> Callable[P, None]:

@@ -76,7 +76,7 @@ class SocketPipe(asyncio.BufferedProtocol):
         self._watch: asyncio.TimerHandle | None = None
         self._unwanted = False
         self._why: str | None = None
-        self._first_sign: asyncio.Future[None] | None = None
+        self._first_sign: asyncio.Future[ConnectionError | None] | None = None
         """Whether the other side has given the first sign of life; None: no longer waited for."""
 
     def expect_sign_of_life(self) -> None:
@@ -92,7 +92,8 @@ class SocketPipe(asyncio.BufferedProtocol):
         assert self._first_sign is not None
         self.write(())
         try:
-            await self._first_sign
+            if (lost := await self._first_sign) is not None:
+                raise lost
         except BaseException:
             self._user = _Nobody()
             raise
@@ -200,7 +201,8 @@ class SocketPipe(asyncio.BufferedProtocol):
             self._room = None
         self._reader = MessageReader(0)
         if self._first_sign is not None and not self._first_sign.done():
-            self._first_sign.set_exception(ConnectionError(why))
+            # A result: asyncio would log an exception that a cancelled caller does not fetch.
+            self._first_sign.set_result(ConnectionError(why))
         elif self._first_sign is None or not self._first_sign.cancelled():
             user.lost(NetworkExceptionError(f"connection to {self._peer} is lost: {why}"))
 
