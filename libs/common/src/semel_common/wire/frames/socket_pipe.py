@@ -92,13 +92,14 @@ class SocketPipe(asyncio.BufferedProtocol):
         assert self._first_sign is not None
         self.write(())
         try:
-            if (lost := await self._first_sign) is not None:
-                raise lost
-        except BaseException:
+            lost = await self._first_sign
+        except asyncio.CancelledError:
             self._user = _Nobody()
             raise
         finally:
             self._first_sign = None
+        if lost is not None:
+            raise lost
 
     def hand_over(self, user: PipeUser, options: SocketOptions, room: MessageRoom) -> None:
         """Let another user have it from the next message on, with these options.
