@@ -46,7 +46,7 @@ FILES: Mapping[str, str] = {
     "libs/runtime/tests/journal/test_postgres_opening.py": "postgres",
     "libs/runtime/tests/journal/test_postgres_outcomes.py": "postgres",
     "libs/runtime/tests/journal/test_sqlite_durability.py": "processes",
-    "libs/runtime/tests/test_app.py": "processes",
+    "libs/runtime/tests/test_service_process.py": "processes",
     "libs/runtime/tests/test_log_output.py": "processes",
     "libs/runtime/tests/test_postgres_programs.py": "postgres",
     "sdk/tests/test_standard_error.py": "processes",

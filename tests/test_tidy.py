@@ -161,6 +161,9 @@ OWNING_TASKS = (
     "libs/runtime/src/semel_runtime/journal/postgres/writer.py",  # writes outlive their callers
     "libs/runtime/src/semel_runtime/journal/sqlite/appender.py",  # appends outlive their callers
     "libs/runtime/src/semel_runtime/journal/sqlite/table_filler.py",  # the tables follow the log
+    "libs/runtime/src/semel_runtime/process/interruption.py",  # waits for a signal
+    "libs/runtime/src/semel_runtime/process/open_service.py",  # the watches of an open service
+    "libs/runtime/src/semel_runtime/process/run_service.py",  # what ends a service
     "libs/runtime/src/semel_runtime/runner/runner.py",  # the committer
     "libs/runtime/src/semel_runtime/server/frames/frame_session.py",  # a task for each request
     "libs/runtime/src/semel_runtime/server/limits/connections_per_address.py",  # its looks
@@ -177,7 +180,7 @@ def test_tasks_belong_to_a_task_group() -> None:
 
 # Modules that end tasks of their own, and take each one's error as a value.
 GATHERING = (
-    "libs/runtime/src/semel_runtime/app.py",  # what ended the service, and all that ends with it
+    "libs/runtime/src/semel_runtime/process/run_service.py",  # the task that ended the service
     "libs/runtime/src/semel_runtime/testing/network.py",  # calls that are cut off
 )
 

@@ -164,7 +164,7 @@ def test_a_service_with_a_closed_pipe_as_its_log_serves_and_stops_in_order(tmp_p
     ready = tmp_path / "ready"
     program = (
         "import asyncio\n"
-        "from semel_runtime.app import main\n"
+        "from semel_runtime.process.main import main\n"
         "class App:\n"
         "    def __init__(self, *_):\n"
         "        from semel_runtime.server.calls import Handlers\n"

@@ -2,7 +2,7 @@
 
 from semel_coordinator.app import CoordinatorApp
 from semel_coordinator.config import CoordinatorSettings
-from semel_runtime.app import main
+from semel_runtime.process.main import main
 
 if __name__ == "__main__":
     main("semel-coordinator", CoordinatorSettings, CoordinatorApp)

@@ -2,7 +2,7 @@
 
 from semel_group.app import GroupApp
 from semel_group.config import GroupSettings
-from semel_runtime.app import main
+from semel_runtime.process.main import main
 
 if __name__ == "__main__":
     main("semel-group", GroupSettings, GroupApp)

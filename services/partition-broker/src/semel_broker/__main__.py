@@ -2,7 +2,7 @@
 
 from semel_broker.app import BrokerApp
 from semel_broker.config import BrokerSettings
-from semel_runtime.app import main
+from semel_runtime.process.main import main
 
 if __name__ == "__main__":
     main("semel-broker", BrokerSettings, BrokerApp)

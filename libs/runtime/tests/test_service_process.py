@@ -13,12 +13,14 @@ import pytest
 import structlog
 
 from semel_common.errors import InconsistentClusterIdError, KafkaStorageError
-from semel_runtime import app
-from semel_runtime.app import _Opened, _run, _serve
 from semel_runtime.config import ServiceSettings
 from semel_runtime.journal import JournalOpenError
 from semel_runtime.journal_refusal import check_journal_not_refused, refuse_journal
+from semel_runtime.process import main
+from semel_runtime.process.main import serve
+from semel_runtime.process.open_service import OpenedService
 from semel_runtime.process.process_end import EXIT_FAILURE
+from semel_runtime.process.run_service import run_service
 from semel_runtime.server.calls import Handlers
 from semel_runtime.server.grpc_server import GrpcServer
 from semel_runtime.testing.default_signals import default_signals
@@ -63,7 +65,9 @@ async def errors_of(failing: Failing) -> list[MutableMapping[str, Any]]:
     with structlog.testing.capture_logs() as logs:
         server = GrpcServer(settings.server_limits())
         journal = MemoryJournal(MemoryVolume())
-        status = await _run(_Opened(failing, server, journal), settings, asyncio.Event())
+        status = await run_service(
+            OpenedService(failing, server, journal), settings, asyncio.Event()
+        )
     assert status == EXIT_FAILURE
     return [entry for entry in logs if entry["log_level"] == "error"]
 
@@ -96,12 +100,12 @@ async def test_a_service_that_is_to_stop_while_it_loads_stops_at_once(
 ) -> None:
     """As while it waits for a database, which may take a minute."""
     for setting_of_the_process in ("collect_garbage_seldom", "keep_freed_memory"):
-        monkeypatch.setattr(app, setting_of_the_process, lambda: None)
+        monkeypatch.setattr(main, setting_of_the_process, lambda: None)
     settings = ServiceSettings(data_dir=tmp_path, listeners="default://127.0.0.1:0")
     loading = Loading(number)
     with structlog.testing.capture_logs() as logs, default_signals():
         async with asyncio.timeout(50):
-            assert await _serve("semel-test", settings, lambda _, __: loading, None) == 0
+            assert await serve("semel-test", settings, lambda _, __: loading, None) == 0
     assert loading.was_cancelled
     assert [entry["log_level"] for entry in logs] == ["info"]
 
@@ -162,11 +166,11 @@ async def test_a_broken_address_of_a_journal_is_one_sentence_without_its_passwor
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str
 ) -> None:
     for setting_of_the_process in ("collect_garbage_seldom", "keep_freed_memory"):
-        monkeypatch.setattr(app, setting_of_the_process, lambda: None)
+        monkeypatch.setattr(main, setting_of_the_process, lambda: None)
     settings = ServiceSettings(data_dir=tmp_path, journal_url=url, journal_open_timeout_ms=0)
     with structlog.testing.capture_logs() as logs:
         loading = Loading(signal.SIGTERM)
-        status = await _serve("semel-test", settings, lambda _, __: loading, None)
+        status = await serve("semel-test", settings, lambda _, __: loading, None)
     assert status == EXIT_FAILURE
     (line,) = (entry for entry in logs if entry["log_level"] == "error")
     assert set(line) == {"event", "error", "log_level"}, "it has a traceback"
