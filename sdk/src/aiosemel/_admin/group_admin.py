@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import assert_never
 
 from aiosemel._admin.admin_part import AdminPart
+from aiosemel._answers.refusals import raise_refusal
 from aiosemel._cluster.log_offsets import AtTime, LogOffsets
 from aiosemel._cluster.retry import Deadline
 from aiosemel._cluster.routes import Cluster
@@ -159,15 +160,13 @@ class GroupAdmin(AdminPart):
                 raise
 
     async def _delete(self, group_id: str, operator: Operator) -> None:
-        response = await self._cluster.call(
+        await self._cluster.call(
             self._cluster.group_coordinator_of(group_id),
             methods.DELETE_GROUPS,
             group.DeleteGroupsRequest(group_ids=[group_id], operator=operator),
             deadline=self._deadline(),
+            check=lambda answer: raise_refusal(answer.groups),
         )
-        for deleted in response.groups:
-            if deleted.HasField("error"):
-                raise status.from_value(deleted.error)
 
     async def _check_unread(self, group_id: str, partitions: Sequence[TopicPartition]) -> None:
         """Raise what a deletion of offsets would raise."""
@@ -253,10 +252,9 @@ async def _describe(cluster: Cluster, group_id: str, deadline: Deadline) -> grou
         methods.DESCRIBE_GROUPS,
         group.DescribeGroupsRequest(group_ids=[group_id]),
         deadline=deadline,
+        check=lambda answer: raise_refusal(answer.groups),
     )
     (described,) = response.groups
-    if described.HasField("error"):
-        raise status.from_value(described.error)
     return described
 
 

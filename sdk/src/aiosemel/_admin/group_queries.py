@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Iterable
 from functools import partial
 
 from aiosemel._admin.admin_part import AdminPart, numbers_of
+from aiosemel._answers.refusals import raise_refusal
 from aiosemel._cluster import from_wire
 from aiosemel._cluster.metadata import GROUP_COORDINATOR
 from aiosemel._cluster.pages import pages
@@ -13,7 +14,7 @@ from aiosemel._shared.value_checks import check_group_id
 from aiosemel.types.descriptions import GroupDescription, GroupListing, GroupState
 from aiosemel.types.offsets import ConsumerGroupMetadata, OffsetAndMetadata, TopicPartition
 from semel.group.v1 import group_pb2 as group
-from semel_common.wire import methods, status
+from semel_common.wire import methods
 
 _STATES = {state: number for number, state in from_wire.GROUP_STATES.items()}
 
@@ -43,11 +44,9 @@ class GroupQueries(AdminPart):
             methods.DESCRIBE_GROUPS,
             group.DescribeGroupsRequest(group_ids=[group_id]),
             deadline=self._deadline(),
+            check=lambda answer: raise_refusal(answer.groups),
         )
-        described = response.groups[0]
-        if described.HasField("error"):
-            raise status.from_value(described.error)
-        return from_wire.whole_group(described)
+        return from_wire.whole_group(response.groups[0])
 
     async def list_consumer_group_offsets(
         self,

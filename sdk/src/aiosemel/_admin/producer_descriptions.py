@@ -1,15 +1,15 @@
 """The description of a partition's producers, page by page."""
 
+from aiosemel._answers.refusals import raise_refusal
 from aiosemel._cluster.pages import pages
 from aiosemel._cluster.retry import Deadline
-from aiosemel._cluster.routes import Cluster, Route
-from aiosemel.errors import RefreshRetriableError
+from aiosemel._cluster.routes import Cluster
 from aiosemel.types.offsets import TopicPartition
 from aiosemel.types.open_transactions import OpenEpoch, PartitionProducers, ProducerDescription
 from semel.broker.v1 import producers_pb2 as producers
 from semel.common.v1 import participants_pb2 as participants
 from semel_common import ids
-from semel_common.wire import methods, status
+from semel_common.wire import methods
 from semel_common.wire.messages.plain_messages import PlainMessage
 
 _OPEN_EPOCH = PlainMessage(OpenEpoch, producers.OpenTransactionOfProducer)
@@ -30,7 +30,13 @@ async def describe_producers(
         request = producers.DescribeProducersRequest(
             partitions=[named], limit=limit or 0, paged=limit is None, page_token=token
         )
-        return await _described(cluster, route, request, deadline)
+        return await cluster.call(
+            route,
+            methods.DESCRIBE_PRODUCERS,
+            request,
+            deadline=deadline,
+            check=lambda answer: raise_refusal(answer.partitions),
+        )
 
     found: list[ProducerDescription] = []
     described = producers.PartitionProducers()
@@ -44,29 +50,6 @@ async def describe_producers(
         producers=tuple(found),
         producer_count=described.producer_count,
     )
-
-
-async def _described(
-    cluster: Cluster,
-    route: Route,
-    request: producers.DescribeProducersRequest,
-    deadline: Deadline,
-) -> producers.DescribeProducersResponse:
-    """Ask until the leader describes the partition, or rejects the question for good."""
-    response = producers.DescribeProducersResponse()
-
-    async def attempt() -> None:
-        nonlocal response
-        response = await cluster.call(route, methods.DESCRIBE_PRODUCERS, request, deadline=deadline)
-        (described,) = response.partitions
-        if described.HasField("error"):
-            error = status.from_value(described.error)
-            if isinstance(error, RefreshRetriableError):
-                await cluster.cache.refresh(deadline)
-            raise error
-
-    await cluster.insist(attempt, deadline=deadline)
-    return response
 
 
 def _producer(answer: producers.ProducerDescription) -> ProducerDescription:

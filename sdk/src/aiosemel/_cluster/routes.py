@@ -130,10 +130,12 @@ class Cluster:
         *,
         deadline: Deadline,
         request_timeout_ms: int | None = None,
+        check: Callable[[Res], None] | None = None,
     ) -> Res:
         """Send a request along a route until it is answered; the request must bear repetition.
 
-        ``request_timeout_ms`` is that of one attempt; None: the client's. Raises the error that was
+        ``request_timeout_ms`` is that of one attempt; None: the client's. ``check`` raises the
+        error that the answer has for the one thing that was asked for. Raises the error that was
         answered, if it is not retriable; RequestTimedOutError from the last error when the deadline
         passes.
         """
@@ -144,13 +146,16 @@ class Cluster:
             if not self.cache.is_anything:
                 await self.cache.refresh(deadline)
             try:
-                return await self.attempt(
+                answer = await self.attempt(
                     route,
                     method,
                     request,
                     deadline=deadline,
                     request_timeout_ms=request_timeout_ms,
                 )
+                if check is not None:
+                    check(answer)
+                return answer
             except RefreshRetriableError as error:
                 before = _resolve(route)
                 await self.cache.refresh(deadline)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from aiosemel._answers.refusals import raise_refusal
 from aiosemel._cluster import from_wire
 from aiosemel._cluster.metadata import COORDINATOR, topics_in
 from aiosemel._cluster.metadata_cache import TOPICS_IN_REQUEST
@@ -18,7 +19,7 @@ from aiosemel.types.transaction_outcomes import (
 from semel.coordinator.v1 import outcomes_pb2 as wire
 from semel.coordinator.v1 import transactions_pb2 as transactions
 from semel.coordinator.v1.cluster_pb2 import MetadataRequest
-from semel_common.wire import methods, status
+from semel_common.wire import methods
 
 PAGE_MAX = 10_000
 """The most entries that one answer may be asked for."""
@@ -143,10 +144,9 @@ async def describe_transactions(
         methods.DESCRIBE_TRANSACTIONS,
         transactions.DescribeTransactionsRequest(transactional_ids=[transactional_id]),
         deadline=deadline,
+        check=lambda answer: raise_refusal(answer.descriptions),
     )
     (described,) = response.descriptions
-    if described.HasField("error"):
-        raise status.from_value(described.error)
     return from_wire.transactional_id(described, await _topic_names(cluster, described, deadline))
 
 
