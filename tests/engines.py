@@ -36,6 +36,7 @@ FILES: Mapping[str, str] = {
     "cli/tests/test_group_commands.py": "processes",
     "cli/tests/test_processes_of_commands.py": "processes",
     "cli/tests/test_remote_demo.py": "processes",
+    "cli/tests/test_up_with_jaeger.py": "processes",
     "libs/local/tests/test_folder.py": "processes",
     "libs/local/tests/test_local_recovery.py": "processes",
     "libs/local/tests/test_log_errors.py": "processes",

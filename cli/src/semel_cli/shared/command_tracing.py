@@ -47,8 +47,13 @@ def checked_endpoint(url: str) -> str:
 
 
 def new_jaeger(folder: Path) -> "Jaeger":
-    """Return a Jaeger that is not started yet. Raises CommandError if there is none."""
-    from semel_local.jaeger import PROGRAMS, Jaeger, find_jaeger
+    """Return a Jaeger that is not started yet, for the cluster of a folder.
+
+    Raises CommandError if there is none, FolderError for a folder that is none of a cluster: Jaeger
+    starts before the cluster, and writes its log there.
+    """
+    from semel_local.jaeger import LOG_FILE, PROGRAMS, Jaeger, find_jaeger
+    from semel_local.layout import read_layout
     from semel_local.ports import is_free
 
     program = find_jaeger()
@@ -57,5 +62,6 @@ def new_jaeger(folder: Path) -> "Jaeger":
             f"Jaeger is not on the PATH ({' or '.join(PROGRAMS)}): `make jaeger` builds it, or"
             " start one elsewhere and name it with --otlp URL"
         )
+    read_layout(folder)
     ui_port = UI_PORT if is_free(UI_PORT) else 0
-    return Jaeger(program, folder / "logs" / "jaeger.log", ui_port=ui_port)
+    return Jaeger(program, folder / LOG_FILE, ui_port=ui_port)

@@ -13,6 +13,8 @@ from semel_local.process import ManagedProcess
 
 PROGRAMS = ("jaeger-all-in-one", "all-in-one")
 """What version 1 calls it, and what Go's own build does."""
+LOG_FILE = "semel.jaeger.log"
+"""Its log in the folder of a cluster: a folder with such files alone takes a new cluster."""
 START_TIMEOUT_S = 30.0
 STOP_GRACE_S = 5.0
 _PAUSE_S = 0.1
