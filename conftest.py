@@ -16,6 +16,7 @@ from surroundings import (
     collect_quietly,
     leave_out_earlier_loops,
     leave_out_tracebacks_of_garbage,
+    own_log_configuration,
     use_own_environment,
     use_own_ports,
     use_own_signals,
@@ -112,6 +113,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     else:
         files = {item.path for item in long}
         items.sort(key=lambda item: turn(item.nodeid, is_long=item.path in files))
+
+
+@pytest.fixture(autouse=True)
+def log_configuration() -> Iterator[None]:
+    """Let the configuration of the log end with the test that made it."""
+    with own_log_configuration():
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,13 @@ import logging
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import FrameType
+
+import structlog
 
 from semel_local import ports
 
@@ -89,6 +92,22 @@ def leave_out_tracebacks_of_garbage(record: logging.LogRecord) -> bool:
     if "exception was never retrieved" in record.getMessage():
         record.exc_info = None
     return True
+
+
+@contextmanager
+def own_log_configuration() -> Iterator[None]:
+    """Put structlog's configuration back at the end of the block.
+
+    `structlog.testing.capture_logs` leaves a configuration where there was none, and the services
+    of a later `LocalCluster` then print their log to the standard output of its test.
+    """
+    before = structlog.get_config() if structlog.is_configured() else None
+    try:
+        yield
+    finally:
+        structlog.reset_defaults()
+        if before is not None:
+            structlog.configure(**before)
 
 
 def collect_quietly() -> None:

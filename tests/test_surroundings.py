@@ -11,7 +11,8 @@ from pathlib import Path
 
 import grpc
 import pytest
-from surroundings import use_own_environment, use_own_ports
+import structlog
+from surroundings import own_log_configuration, use_own_environment, use_own_ports
 
 from semel_local import ports
 
@@ -115,3 +116,15 @@ def test_error_that_garbage_complains_of_is_named_without_its_traceback(
     assert "'left behind'" in record.message
     assert "ValueError('lost')" in record.message
     assert record.exc_info is None
+
+
+def test_log_is_configured_after_a_test_as_it_was_before() -> None:
+    structlog.reset_defaults()
+    with own_log_configuration(), structlog.testing.capture_logs():
+        pass
+    assert not structlog.is_configured()
+    factory = structlog.stdlib.LoggerFactory()
+    structlog.configure(logger_factory=factory)
+    with own_log_configuration():
+        structlog.reset_defaults()
+    assert structlog.get_config()["logger_factory"] is factory
