@@ -42,3 +42,16 @@ def test_an_address_that_is_none_is_refused(text: str) -> None:
 
 def test_an_address_of_ipv6_has_brackets() -> None:
     assert Listen.parse("[::1]:9080") == Listen(host="::1", port=9080)
+
+
+@pytest.mark.parametrize(
+    "url", ["127.0.0.1:16686", "jaeger", "ftp://jaeger", "http://", "http://j:x", "http://j/?a=b"]
+)
+def test_an_address_of_jaeger_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(InvalidConfigError, match="--jaeger is"):
+        ConsoleOptions(bootstrap="h:1", jaeger=url)
+
+
+@pytest.mark.parametrize("url", ["", "http://127.0.0.1:16686", "https://traces.example/jaeger/"])
+def test_jaeger_may_be_anywhere_or_nowhere(url: str) -> None:
+    assert ConsoleOptions(bootstrap="h:1", jaeger=url).jaeger == url

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from aiosemel.errors import InvalidConfigError
 from semel_console.mode import DEFAULT_PORT, Mode
@@ -62,6 +63,11 @@ class ConsoleOptions:
             raise InvalidConfigError(
                 "--listen-cert and --listen-key belong together: only one is given"
             )
+        if self.jaeger and not _is_place(self.jaeger):
+            raise InvalidConfigError(
+                f"--jaeger is {self.jaeger!r}: give the address of Jaeger's pages, such as"
+                " http://127.0.0.1:16686"
+            )
         if self.listen.is_loopback:
             return
         if self.certificate is None or not self.asks_for_tokens:
@@ -75,3 +81,13 @@ class ConsoleOptions:
     def has_tls(self) -> bool:
         """Whether browsers connect with TLS."""
         return self.certificate is not None
+
+
+def _is_place(url: str) -> bool:
+    """Whether the address of a page may begin with a URL."""
+    try:
+        parts = urlsplit(url)
+        has_host = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+    return has_host and parts.scheme in {"http", "https"} and not (parts.query or parts.fragment)

@@ -44,7 +44,8 @@ from semel_runtime.testing.volume import MemoryVolume
 BROKER_0, BROKER_1 = "broker-0:1", "broker-1:1"
 GROUPS = "group_coordinator-0:1"
 CONTROLLER = "coordinator-0:1"
-CALL = Call(origin=Origin(listener="default"), traceparent="of call")
+TRACEPARENT = f"00-{7:032x}-{1:016x}-01"
+CALL = Call(origin=Origin(listener="default"), traceparent=TRACEPARENT)
 
 Refuse = Callable[[participants_pb2.TxnMarker, Participant], SemelError | None]
 

@@ -1,5 +1,6 @@
 """One transactional id, and one of its transactions. No I/O."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -198,15 +199,14 @@ def _ended(asked: Asked, jaeger: str) -> Sequence[Section]:
 
 
 def _trace(traceparent: str, jaeger: str) -> Cell:
-    parts = traceparent.split("-")
-    if len(parts) < _TRACE_PARTS:
+    found = _TRACEPARENT.fullmatch(traceparent)
+    if found is None:
         return cell(None)
-    trace_id = parts[1]
+    trace_id = found["trace_id"]
     return link(trace_id, f"{jaeger.rstrip('/')}/trace/{trace_id}") if jaeger else cell(trace_id)
 
 
-_TRACE_PARTS = 4
-"""A traceparent is version, trace id, span id and flags."""
+_TRACEPARENT = re.compile("[0-9a-f]{2}-(?P<trace_id>[0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 def _all(asked: Asked, now_ms: int) -> Sequence[Section]:

@@ -10,6 +10,7 @@ from transactions_service_harness import (
     BROKER_0,
     CONTROLLER,
     GROUPS,
+    TRACEPARENT,
     Cluster,
     FakeParticipant,
     until,
@@ -44,7 +45,7 @@ async def test_each_instance_is_told_about_its_participants(cluster: Cluster) ->
         (marker,) = request.markers
         assert request.cluster_id == "test-cluster"
         assert (marker.producer_id, marker.producer_epoch) == key
-        assert (marker.coordinator_epoch, marker.traceparent) == (1, "of call")
+        assert (marker.coordinator_epoch, marker.traceparent) == (1, TRACEPARENT)
 
 
 async def test_brokers_and_group_coordinators_are_asked_by_their_own_streams(

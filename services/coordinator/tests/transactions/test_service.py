@@ -16,7 +16,7 @@ from transactions_requests import (
     prepare,
     topics,
 )
-from transactions_service_harness import Cluster, until
+from transactions_service_harness import TRACEPARENT, Cluster, until
 
 from semel.coordinator.v1 import transactions_pb2 as wire
 from semel_common.errors import (
@@ -121,7 +121,7 @@ async def test_a_transaction_from_begin_to_end(cluster: Cluster) -> None:
         assert response == wire.EndTxnResponse(producer_id=key.producer_id, producer_epoch=1)
         (decided,) = coordinator.machine.markers.pending()
         assert set(decided.committing) == {A0, A1, GROUP}
-        assert decided.traceparent == "of call"
+        assert decided.traceparent == TRACEPARENT
 
 
 async def test_idempotent_producers_get_fresh_ids(cluster: Cluster) -> None:
@@ -133,11 +133,25 @@ async def test_idempotent_producers_get_fresh_ids(cluster: Cluster) -> None:
         assert 0 < first.producer_id < second.producer_id
 
 
-async def test_a_trace_context_that_is_none_is_not_stored(cluster: Cluster) -> None:
+@pytest.mark.parametrize(
+    "given",
+    [
+        "x" * 100,
+        "00-../../search?lookback=1-0000000000000001-01",
+        f"{TRACEPARENT}-more",
+        TRACEPARENT.upper().replace("7", "A"),
+        f"00-{0:032x}-{1:016x}-01",
+        f"00-{7:032x}-{1:016x}-00",
+        f"00-{7:032x}-{1:016x}-02",
+    ],
+)
+async def test_a_trace_context_of_no_recorded_trace_is_not_stored(
+    cluster: Cluster, given: str
+) -> None:
     async with cluster.coordinator(send=False) as coordinator:
         key = await coordinator.init()
         await coordinator.end(
-            key, A0, call=Call(origin=Origin(listener="default"), traceparent="x" * 100)
+            key, A0, call=Call(origin=Origin(listener="default"), traceparent=given)
         )
         assert coordinator.machine.markers.pending()[0].traceparent == ""
 

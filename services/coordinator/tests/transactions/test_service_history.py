@@ -6,7 +6,7 @@ import pytest
 from transactions_harness import A0, A1, B0, GROUP, NOW_MS
 from transactions_on_the_move import moved_image
 from transactions_requests import add, ask
-from transactions_service_harness import Cluster, Coordinator, until
+from transactions_service_harness import TRACEPARENT, Cluster, Coordinator, until
 
 from semel.coordinator.v1 import history_pb2 as wire
 from semel.coordinator.v1 import outcomes_pb2 as outcomes
@@ -49,7 +49,7 @@ async def test_an_entry_says_when_each_participant_had_its_marker(cluster: Clust
     assert (entry.start_time_ms, entry.decided_time_ms) == (NOW_MS, NOW_MS)
     assert (entry.prepared_time_ms, entry.completed_time_ms) == (0, NOW_MS + 10)
     assert (entry.txn_version, entry.participant_count) == (-1, 4)
-    assert entry.traceparent == "of call"
+    assert entry.traceparent == TRACEPARENT
     assert (entry.client.name, entry.client.principal) == ("one", "User:ANONYMOUS")
     assert not entry.HasField("operator")
     places = [each.participant for each in entry.participants]

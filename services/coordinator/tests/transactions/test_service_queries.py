@@ -3,7 +3,7 @@
 import pytest
 from transactions_harness import A0, A1, GROUP, TIMEOUT_MS, after
 from transactions_requests import ask, init, inquire, topics
-from transactions_service_harness import Cluster, Coordinator, until
+from transactions_service_harness import TRACEPARENT, Cluster, Coordinator, until
 
 from semel.common.v1 import errors_pb2, participants_pb2
 from semel.coordinator.v1 import transactions_pb2 as wire
@@ -101,7 +101,7 @@ async def test_markers_are_missing_to_all_before_any_was_sent(cluster: Cluster) 
         (decided, _) = (await describe(coordinator)).transactions
         assert decided.missing_markers == decided.participants
         assert decided.abort_reason == "CLIENT"
-        assert decided.traceparent == "of call"
+        assert decided.traceparent == TRACEPARENT
 
 
 async def test_no_marker_is_missing_once_all_are_acknowledged(cluster: Cluster) -> None:

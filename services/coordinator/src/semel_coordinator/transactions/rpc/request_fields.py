@@ -2,7 +2,7 @@
 
 from semel.common.v1 import participants_pb2
 from semel.coordinator.v1 import transactions_pb2 as wire
-from semel_common.wire.messages.request_bounds import TRACEPARENT_LENGTH_MAX
+from semel_common.telemetry import trace_context
 from semel_coordinator.transactions.machine import TransactionKey, TransactionLimits, in_order
 from semel_coordinator.transactions.machine.state.entities import ParticipantSet
 from semel_coordinator.transactions.rpc.participant_messages import participants_from_wire
@@ -71,6 +71,5 @@ def participants(
 
 
 def traceparent(call: Call) -> str:
-    """Return the trace context if it can be one, and is recorded: it is stored."""
-    given = call.traceparent
-    return "" if len(given) > TRACEPARENT_LENGTH_MAX or given.endswith("-00") else given
+    """Return the trace context if it is one, and is recorded: it is stored, and shown as a link."""
+    return "" if trace_context.sampled(call.traceparent) is None else call.traceparent

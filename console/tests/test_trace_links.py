@@ -1,0 +1,100 @@
+"""The link from a transaction to its trace, and the text where there is no link."""
+
+import pytest
+
+from aiosemel import (
+    EndedTransaction,
+    KnownOutcome,
+    Participants,
+    TransactionalIdDescription,
+    TransactionDescription,
+    TransactionHistory,
+    TransactionState,
+)
+from semel_console.views.blocks import Cell, Facts
+from semel_console.views.transaction_view import Asked, transaction_page
+from semel_console.views.unfinished_view import Told
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+RECORDED = f"00-{TRACE}-b7ad6b7169203331-01"
+NOBODY = Participants(partitions=(), group_ids=())
+JAEGER = "https://traces.example/jaeger/"
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+@pytest.mark.parametrize(
+    ("jaeger", "href"),
+    [
+        ("http://127.0.0.1:16686", f"http://127.0.0.1:16686/trace/{TRACE}"),
+        (JAEGER, f"https://traces.example/jaeger/trace/{TRACE}"),
+        ("", ""),
+    ],
+)
+def test_a_transaction_leads_to_its_trace_if_the_place_of_traces_is_known(
+    jaeger: str, href: str, *, is_open: bool
+) -> None:
+    shown = trace_of(RECORDED, jaeger, is_open=is_open)
+    assert (shown.text, shown.href) == (TRACE, href)
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+@pytest.mark.parametrize("given", ["", "00-../../search-b7ad6b7169203331-01", f"00-{TRACE}-1-01"])
+def test_a_text_that_names_no_trace_is_no_link(given: str, *, is_open: bool) -> None:
+    shown = trace_of(given, JAEGER, is_open=is_open)
+    assert (shown.text, shown.href) == ("-", "")
+
+
+def trace_of(traceparent: str, jaeger: str, *, is_open: bool) -> Cell:
+    opened = TransactionDescription(
+        producer_epoch=3,
+        state=TransactionState.ONGOING,
+        start_time_ms=5,
+        participants=NOBODY,
+        missing_markers=NOBODY,
+        abort_reason=None,
+        traceparent=traceparent,
+    )
+    ended = EndedTransaction(
+        transactional_id="till",
+        producer_id=7,
+        producer_epoch=3,
+        txn_version=None,
+        outcome=KnownOutcome.COMMITTED,
+        abort_reason=None,
+        start_time_ms=5,
+        prepared_time_ms=None,
+        decided_time_ms=6,
+        completed_time_ms=7,
+        participants=(),
+        participant_count=0,
+        traceparent=traceparent,
+        client=None,
+        operator=None,
+        position="1",
+    )
+    asked = Asked(
+        transactional_id="till",
+        described=TransactionalIdDescription(
+            transactional_id="till",
+            producer_id=7,
+            producer_epoch=3,
+            transaction_timeout_ms=60_000,
+            transactions=(opened,) if is_open else (),
+        ),
+        epoch=3,
+        producer_id=None,
+        outcome=None,
+        history=TransactionHistory(transactions=() if is_open else (ended,), behind=None),
+        told=Told(),
+        ended_writes={},
+    )
+    page = transaction_page(asked, 9, jaeger, acts=False)
+    (found,) = (
+        value
+        for section in page.sections
+        for block in section.blocks
+        if isinstance(block, Facts)
+        for name, value in block.pairs
+        if name == "Trace"
+    )
+    return found
