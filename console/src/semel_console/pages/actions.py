@@ -84,7 +84,7 @@ async def _do(visit: Visit, wanted: WantedAction, reason: str) -> None:
 async def _run(visit: Visit, wanted: WantedAction, reason: str, *, dry_run: bool) -> int:
     """Do something, or say what it would reach; returns how many partitions and groups."""
     operators, name = visit.admin.operators, wanted.transactional_id
-    operator = visit.options.operator
+    operator = visit.operator
     match wanted.action:
         case Action.ABORT:
             aborted = await operators.abort_transaction(

@@ -53,7 +53,7 @@ class Console:
         """Return the client of the request's user; None: the user has to sign in."""
         if not self.options.asks_for_tokens:
             return await self.clients.own()
-        session_id = request.cookies.get(sign_in.COOKIE, "")
+        session_id = sign_in.session_of(request)
         return self.clients.find(session_id) if session_id else None
 
     async def answer(self, show: Show, request: Request) -> Response:

@@ -14,7 +14,6 @@ from semel_console.web.forms import BadFormError, form_of
 from semel_console.web.rendering import Frame, render
 
 PATH = "/sign-in"
-COOKIE = "semel_session"
 _UNCHECKED = (
     "The cluster checks no tokens at this listener, so the console would act for every user with"
     " the same rights. Give --bootstrap a listener that checks tokens (SASL_SSL), or start the"
@@ -73,16 +72,37 @@ class SignIn:
             self._clients.sign_out(session_id)
             return self._asked(why, 403)
         answer = RedirectResponse("/", status_code=303)
-        answer.set_cookie(
-            COOKIE, session_id, httponly=True, samesite="strict", secure=self._options.has_tls
-        )
+        self._set_cookie(answer, request, session_id)
         return answer
 
     async def _end(self, request: Request) -> Response:
-        self._clients.sign_out(request.cookies.get(COOKIE, ""))
+        self._clients.sign_out(session_of(request))
         answer = RedirectResponse(PATH, status_code=303)
-        answer.delete_cookie(COOKIE)
+        self._set_cookie(answer, request, "", max_age=0)
         return answer
+
+    def _set_cookie(
+        self, answer: Response, request: Request, value: str, *, max_age: int | None = None
+    ) -> None:
+        answer.set_cookie(
+            _cookie_of(request),
+            value,
+            max_age=max_age,
+            httponly=True,
+            samesite="strict",
+            secure=self._options.has_tls,
+        )
+
+
+def session_of(request: Request) -> str:
+    """Return the session that a browser names; empty: none."""
+    return request.cookies.get(_cookie_of(request), "")
+
+
+def _cookie_of(request: Request) -> str:
+    """Return the name of the cookie: consoles at several ports of a host share their cookies."""
+    _, port = request.scope["server"]
+    return f"semel_session_{port}"
 
 
 async def _refusal(client: SemelClient) -> SaslAuthenticationError | None:

@@ -54,6 +54,18 @@ class Visit:
         return self.client.admin()
 
     @property
+    def operator(self) -> str:
+        """The operator's name, for the audit.
+
+        Services see the address of the console; so where other machines reach the console, the name
+        says which of them has asked.
+        """
+        browser = self.request.client
+        if not self.options.asks_for_tokens or browser is None:
+            return self.options.operator
+        return f"{self.options.operator}, for the browser at {browser.host}"
+
+    @property
     def now_ms(self) -> int:
         """Milliseconds since 1970-01-01 UTC."""
         return time.time_ns() // 1_000_000

@@ -51,7 +51,7 @@ async def scan(
         _range(topic, at, wanted.start, end),
         _options(isolation),
         with_outcomes=sees_all,
-        operator="" if is_noted else visit.options.operator,
+        operator="" if is_noted else visit.operator,
         reason="" if is_noted else f"to see records of {at} in the console",
     )
     found = await _read(reader, wanted.text.encode(), end)
