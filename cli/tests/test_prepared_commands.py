@@ -40,8 +40,10 @@ def test_what_is_prepared_is_found_and_committed(semel: CommandLine, topic: str)
     assert "Nothing was done" in rehearsed.err
     assert f"Wrote to\t{topic}-0" in rehearsed.lines
     assert read(semel, topic) == []
-    assert semel(*complete, "--format", "json").json["outcome"] == "COMMITTED"
+    reason = ("--reason", "the bank has paid")
+    assert semel(*complete, *reason, "--format", "json").json["outcome"] == "COMMITTED"
     assert read(semel, topic) == ["1", "2"]
+    assert "the bank has paid" in semel("audit", "--action", "CompletePreparedTxn").out
     assert "ended like this already" in semel(*complete).err
 
 

@@ -79,14 +79,19 @@ async def test_a_prepared_transaction_is_completed_after_two_confirmations(stage
     producer = await stage.open_transaction("two-phase", "orders")
     await producer.prepare()
     address = await action_of(stage, "two-phase", "commit-prepared")
-    for fields in ({}, {"typed": "other", "sure": "yes"}, {"typed": "two-phase"}):
-        assert (await stage.browser.post(address, data=fields)).status_code == 400
-    done = await stage.browser.post(address, data={"typed": "two-phase", "sure": "yes"})
+    whole = {"typed": "two-phase", "sure": "yes", **REASON}
+    for lacks in ({"typed": ""}, {"typed": "other"}, {"sure": ""}, {"reason": " "}):
+        assert (await stage.browser.post(address, data=whole | lacks)).status_code == 400
+    done = await stage.browser.post(address, data=whole)
     assert done.status_code == 303
     page = await stage.until(
         "Yes: it is committed.", "/transaction", transactional_id="two-phase", epoch=0
     )
     assert "/action" not in "".join(page.links)
+    page = await stage.until(
+        "Ended by hand: ada@host", "/transaction", transactional_id="two-phase", epoch=0
+    )
+    assert "its host is lost" in page.text
 
 
 async def test_an_action_that_cannot_be_done_says_why(stage: Stage) -> None:

@@ -332,8 +332,13 @@ async def test_anybody_may_complete_by_the_admin_client(fake: FakeCluster) -> No
         prepared = await (await begun(client)).prepare()
         await client.admin().complete_prepared(prepared, commit=True)
         with pytest.raises(InvalidTxnStateError):
-            await client.admin().complete_prepared(prepared, commit=False)
-    assert not completions(fake)[0].HasField("producer_epoch")
+            await client.admin().complete_prepared(
+                prepared, commit=False, operator="ada", reason="its host is lost"
+            )
+    silent, told = completions(fake)
+    assert not silent.HasField("producer_epoch")
+    assert not silent.HasField("operator")
+    assert (told.operator.name, told.operator.reason) == ("ada", "its host is lost")
 
 
 async def test_the_admin_client_lists_what_is_prepared(fake: FakeCluster) -> None:

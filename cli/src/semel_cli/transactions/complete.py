@@ -8,8 +8,8 @@ from semel_cli.shared.cluster_choice import BootstrapOption
 from semel_cli.shared.command_errors import CommandError, UsageError
 from semel_cli.shared.command_session import with_client
 from semel_cli.shared.documents import document
-from semel_cli.shared.options import INT64_MAX
-from semel_cli.shared.output import Facts, Format, FormatOption, examples, note, show
+from semel_cli.shared.options import INT64_MAX, ReasonOption, whoami
+from semel_cli.shared.output import Facts, Format, FormatOption, Json, examples, note, show
 from semel_cli.transactions.views import age_text, names
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 EXAMPLES = examples(
     "semel transactions list --state prepared",
     "semel transactions complete orders-1 5 --commit --dry-run",
-    "semel transactions complete orders-1 5 --commit",
+    "semel transactions complete orders-1 5 --commit --reason 'its host is lost'",
 )
 
 
@@ -41,6 +41,7 @@ def complete(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say which transaction would end, and end none.")
     ] = False,
+    reason: ReasonOption = "",
     output_format: FormatOption = Format.TEXT,
     bootstrap: BootstrapOption = None,
 ) -> None:
@@ -56,32 +57,42 @@ def complete(
     async def work(client: "SemelClient") -> "TransactionDescription | None":
         if dry_run:
             return await _rehearse(client, transactional_id, producer_epoch)
-        return await _complete(client, transactional_id, producer_epoch, commit=commit)
+        return await _complete(
+            client, transactional_id, producer_epoch, commit=commit, reason=reason
+        )
 
     found = with_client(bootstrap, work, changes=not dry_run)
-    outcome = "COMMITTED" if commit else "ABORTED"
+    ended: dict[str, Json] = {
+        "transactional_id": transactional_id,
+        "producer_epoch": producer_epoch,
+        "outcome": "COMMITTED" if commit else "ABORTED",
+        "dry_run": dry_run,
+    }
+    _show(output_format, ended, found)
+    _comment(was_prepared=found is not None, dry_run=dry_run)
+
+
+def _show(
+    output_format: Format, ended: dict[str, Json], found: "TransactionDescription | None"
+) -> None:
     prepared_ms = None if found is None else found.prepared_time_ms
     show(
         output_format,
         {
-            "transactional_id": transactional_id,
-            "producer_epoch": producer_epoch,
-            "outcome": outcome,
-            "dry_run": dry_run,
+            **ended,
             "prepared_time_ms": prepared_ms,
             "participants": None if found is None else document(found.participants),
         },
         Facts(
             {
-                "Transactional id": transactional_id,
-                "Epoch": producer_epoch,
+                "Transactional id": f"{ended['transactional_id']}",
+                "Epoch": f"{ended['producer_epoch']}",
                 "Prepared for": age_text(prepared_ms),
                 "Wrote to": None if found is None else names(found.participants),
-                "Outcome": outcome,
+                "Outcome": f"{ended['outcome']}",
             }
         ),
     )
-    _comment(was_prepared=found is not None, dry_run=dry_run)
 
 
 def _comment(*, was_prepared: bool, dry_run: bool) -> None:
@@ -105,7 +116,12 @@ async def _rehearse(
 
 
 async def _complete(
-    client: "SemelClient", transactional_id: str, producer_epoch: int, *, commit: bool
+    client: "SemelClient",
+    transactional_id: str,
+    producer_epoch: int,
+    *,
+    commit: bool,
+    reason: str,
 ) -> "TransactionDescription | None":
     """Return what was prepared; None if it had ended before."""
     from aiosemel import PreparedTransactionId
@@ -116,7 +132,9 @@ async def _complete(
         producer_id=described.producer_id,
         producer_epoch=producer_epoch,
     )
-    await client.admin().complete_prepared(prepared, commit=commit, wait_until_visible=True)
+    await client.admin().complete_prepared(
+        prepared, commit=commit, wait_until_visible=True, operator=whoami(), reason=reason
+    )
     return _prepared_in(described, producer_epoch)
 
 

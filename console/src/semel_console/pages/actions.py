@@ -55,7 +55,8 @@ def _refused(wanted: WantedAction, fields: Mapping[str, str]) -> str:
     if wanted.action.is_completion:
         if fields.get("typed") != wanted.transactional_id:
             return f"Type the transactional id, {wanted.transactional_id}, to confirm."
-        return "" if fields.get("sure") == "yes" else "Say that you know the decision."
+        if fields.get("sure") != "yes":
+            return "Say that you know the decision."
     reason = fields.get("reason", "").strip()
     if not reason:
         return "Give a reason."
@@ -102,10 +103,10 @@ async def _run(visit: Visit, wanted: WantedAction, reason: str, *, dry_run: bool
             )
             return fenced.participants
         case Action.COMMIT_PREPARED | Action.ABORT_PREPARED:
-            return await _complete(visit, wanted, dry_run=dry_run)
+            return await _complete(visit, wanted, reason, dry_run=dry_run)
 
 
-async def _complete(visit: Visit, wanted: WantedAction, *, dry_run: bool) -> int:
+async def _complete(visit: Visit, wanted: WantedAction, reason: str, *, dry_run: bool) -> int:
     found = await _prepared(visit, wanted)
     if not dry_run:
         prepared = PreparedTransactionId(
@@ -114,7 +115,9 @@ async def _complete(visit: Visit, wanted: WantedAction, *, dry_run: bool) -> int
             producer_epoch=wanted.producer_epoch,
         )
         commit = wanted.action is Action.COMMIT_PREPARED
-        await visit.admin.complete_prepared(prepared, commit=commit)
+        await visit.admin.complete_prepared(
+            prepared, commit=commit, operator=visit.operator, reason=reason
+        )
     return len(found.participants.partitions) + len(found.participants.group_ids)
 
 

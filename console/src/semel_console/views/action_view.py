@@ -61,7 +61,7 @@ class WantedAction:
                 return command_line("transactions", "fence", names=(name,), options=reason)
             case Action.COMMIT_PREPARED | Action.ABORT_PREPARED:
                 commits = self.action is Action.COMMIT_PREPARED
-                options = ("--commit",) if commits else ("--abort",)
+                options = ("--commit" if commits else "--abort", *reason)
                 return command_line(
                     "transactions", "complete", names=(name, epoch), options=options
                 )

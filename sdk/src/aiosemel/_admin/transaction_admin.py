@@ -21,6 +21,7 @@ from aiosemel.types.prepared_transaction import PreparedTransactionId
 from aiosemel.types.transaction_history import HistoryFilter, TransactionHistory
 from aiosemel.types.transaction_outcomes import TransactionOutcomeDescription
 from semel.coordinator.v1 import transactions_pb2 as transactions
+from semel.coordinator.v1.outcomes_pb2 import Operator
 
 _STATES = {state: number for number, state in from_wire.TRANSACTION_STATES.items()}
 _ORDERS = {
@@ -128,12 +129,19 @@ class TransactionAdmin(AdminPart):
         )
 
     async def complete_prepared(
-        self, prepared: PreparedTransactionId, *, commit: bool, wait_until_visible: bool = False
+        self,
+        prepared: PreparedTransactionId,
+        *,
+        commit: bool,
+        wait_until_visible: bool = False,
+        operator: str = "",
+        reason: str = "",
     ) -> None:
         """Commit or abort a prepared transaction, from outside of its producer.
 
         For a process that knows what the outside system has decided, and for operators. Nothing
-        fences the caller: it must know, not guess. May be called again.
+        fences the caller: it must know, not guess. May be called again. ``operator`` and ``reason``
+        go into the audit and the history.
 
         Raises InvalidTxnStateError if it is not prepared, or has ended otherwise;
         ``details["outcome"]`` says how. Raises InvalidProducerIdMappingError of an unknown id, and
@@ -145,4 +153,5 @@ class TransactionAdmin(AdminPart):
             self._deadline(),
             commit=commit,
             wait_until_visible=wait_until_visible,
+            operator=Operator(name=operator, reason=reason) if operator or reason else None,
         )

@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 from transactions_harness import A0, A1, B0, GROUP, NOW_MS
 from transactions_on_the_move import moved_image
-from transactions_requests import add, ask
+from transactions_requests import add, ask, complete, prepare
 from transactions_service_harness import TRACEPARENT, Cluster, Coordinator, until
 
 from semel.coordinator.v1 import history_pb2 as wire
@@ -89,6 +89,22 @@ async def test_an_abort_of_an_operator_says_who_and_why(cluster: Cluster) -> Non
     assert entry.outcome == outcomes.TRANSACTION_OUTCOME_ABORTED
     assert entry.abort_reason == outcomes.ABORT_REASON_OPERATOR
     assert (entry.operator.name, entry.operator.reason) == ("ada", "it hangs")
+    assert entry.operator.principal == "User:ANONYMOUS"
+
+
+@pytest.mark.parametrize("named", [True, False])
+async def test_a_completion_by_hand_says_who_and_why(cluster: Cluster, *, named: bool) -> None:
+    operator = outcomes.Operator(name="ada", reason="the bank has paid") if named else None
+    async with cluster.coordinator() as coordinator:
+        key = await coordinator.init()
+        await ask(coordinator, add(producer_id=key.producer_id))
+        await ask(coordinator, prepare(producer_id=key.producer_id))
+        await ask(coordinator, complete(producer_id=key.producer_id, operator=operator))
+        await until(lambda: coordinator.machine.markers.is_complete(key))
+        (entry,) = (await history(coordinator)).transactions
+    assert entry.outcome == outcomes.TRANSACTION_OUTCOME_COMMITTED
+    words = ("ada", "the bank has paid") if named else ("", "")
+    assert (entry.operator.name, entry.operator.reason) == words
     assert entry.operator.principal == "User:ANONYMOUS"
 
 

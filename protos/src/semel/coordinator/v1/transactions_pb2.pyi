@@ -12,6 +12,7 @@ from semel.common.v1 import errors_pb2 as _errors_pb2
 from semel.common.v1 import frames_pb2 as _frames_pb2
 from semel.common.v1 import participants_pb2 as _participants_pb2
 from semel.coordinator.v1 import history_pb2 as _history_pb2
+from semel.coordinator.v1 import outcomes_pb2 as _outcomes_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -497,6 +498,7 @@ class CompletePreparedTxnRequest(_message.Message):
     PRODUCER_EPOCH_FIELD_NUMBER: _builtins.int
     RESULT_FIELD_NUMBER: _builtins.int
     WAIT_FIELD_NUMBER: _builtins.int
+    OPERATOR_FIELD_NUMBER: _builtins.int
     transactional_id: _builtins.str
     producer_id: _builtins.int
     prepared_epoch: _builtins.int
@@ -507,6 +509,10 @@ class CompletePreparedTxnRequest(_message.Message):
     result: _participants_pb2.TransactionResult.ValueType
     wait: Global___WaitFor.ValueType
     """UNSPECIFIED: DECIDED."""
+    @_builtins.property
+    def operator(self) -> _outcomes_pb2.Operator:
+        """The operator and the reason, for the audit and the history. A producer leaves them out."""
+
     def __init__(
         self,
         *,
@@ -516,10 +522,11 @@ class CompletePreparedTxnRequest(_message.Message):
         producer_epoch: _builtins.int | None = ...,
         result: _participants_pb2.TransactionResult.ValueType = ...,
         wait: Global___WaitFor.ValueType = ...,
+        operator: _outcomes_pb2.Operator | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_producer_epoch", b"_producer_epoch", "producer_epoch", b"producer_epoch"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_producer_epoch", b"_producer_epoch", "operator", b"operator", "producer_epoch", b"producer_epoch"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_producer_epoch", b"_producer_epoch", "prepared_epoch", b"prepared_epoch", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "result", b"result", "transactional_id", b"transactional_id", "wait", b"wait"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_producer_epoch", b"_producer_epoch", "operator", b"operator", "prepared_epoch", b"prepared_epoch", "producer_epoch", b"producer_epoch", "producer_id", b"producer_id", "result", b"result", "transactional_id", b"transactional_id", "wait", b"wait"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__producer_epoch: _TypeAlias = _typing.Literal["producer_epoch"]  # noqa: Y015
     _WhichOneofArgType__producer_epoch: _TypeAlias = _typing.Literal["_producer_epoch", b"_producer_epoch"]  # noqa: Y015

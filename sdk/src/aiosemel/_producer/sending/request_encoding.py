@@ -13,6 +13,7 @@ from semel.broker.v1 import broker_pb2 as broker
 from semel.common.v1 import participants_pb2 as participants
 from semel.common.v1.records_pb2 import Codec, RecordBatch
 from semel.coordinator.v1 import transactions_pb2 as transactions
+from semel.coordinator.v1.outcomes_pb2 import Operator
 from semel.group.v1 import group_pb2 as group
 from semel_common import ids
 from semel_common.ids import GroupId, Participant
@@ -153,6 +154,7 @@ def complete_prepared_request(
     commit: bool,
     producer_epoch: int | None,
     wait_until_visible: bool,
+    operator: Operator | None,
 ) -> transactions.CompletePreparedTxnRequest:
     """Make the request that decides a prepared transaction."""
     return transactions.CompletePreparedTxnRequest(
@@ -162,6 +164,7 @@ def complete_prepared_request(
         producer_epoch=producer_epoch,
         result=_result(commit),
         wait=wait_for(wait_until_visible),
+        operator=operator,
     )
 
 

@@ -16,6 +16,7 @@ from aiosemel._shared.context import Context
 from aiosemel.errors import InvalidRequestError, SemelError, TransactionAbortableError
 from aiosemel.options.client_options import ProducerOptions
 from aiosemel.types.prepared_transaction import PreparedTransactionId
+from semel.coordinator.v1.outcomes_pb2 import Operator
 from semel.coordinator.v1.transactions_pb2 import InitProducerIdResponse
 from semel_common.wire.methods import COMPLETE_PREPARED_TXN, PREPARE_TXN
 
@@ -103,6 +104,7 @@ async def complete_prepared(
     wait_until_visible: bool,
     producer_epoch: int | None = None,
     request_timeout_ms: int | None = None,
+    operator: Operator | None = None,
 ) -> None:
     """Send CompletePreparedTxn; ``producer_epoch`` is that of a caller that is a producer.
 
@@ -118,6 +120,7 @@ async def complete_prepared(
             commit=commit,
             producer_epoch=producer_epoch,
             wait_until_visible=wait_until_visible,
+            operator=operator,
         ),
         deadline=deadline,
         request_timeout_ms=request_timeout_ms,

@@ -36,6 +36,7 @@ class PreparedCompleter:
         wait = request_fields.wait_for(request.wait)
         commit = request_fields.is_commit(request.result)
         outcome = Outcome.COMMITTED if commit else Outcome.ABORTED
+        operator = operator_of(call, request.operator.name, request.operator.reason)
         now_ms = parts.clock.now_ms()
         await parts.runner.run(
             lambda: parts.machine.complete_prepared_txn(
@@ -43,7 +44,7 @@ class PreparedCompleter:
                 key,
                 commit=commit,
                 producer_epoch=producer_epoch,
-                operator=operator_of(call),
+                operator=operator,
                 traceparent=request_fields.traceparent(call),
                 now_ms=now_ms,
             )
@@ -55,6 +56,8 @@ class PreparedCompleter:
             producer_epoch=key.producer_epoch,
             outcome=outcome.value,
             by_producer=producer_epoch is not None,
+            operator=request.operator.name,
+            reason=request.operator.reason,
         )
         if wait == wire.WAIT_FOR_COMPLETE:
             facts = {"outcome": outcome.value}
