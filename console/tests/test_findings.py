@@ -123,7 +123,9 @@ def test_ids_that_are_used_once_and_left_are_churn() -> None:
     left = [listing(f"run-{number}", epoch=1, idle_ms=HOUR_MS) for number in range(100)]
     used = [listing(f"app-{number}") for number in range(99)]
     (finding,) = doctor_checks.churn([*left, *used], LIMITS, NOW_MS)
-    assert "100 of 199" in finding.what
+    assert finding.what == (
+        "100 of 199 transactional ids were used once, and left, such as run-0, run-1, run-2"
+    )
     assert not [*doctor_checks.churn([*left, *used, listing()], LIMITS, NOW_MS)], (
         "not more than half"
     )

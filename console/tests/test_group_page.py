@@ -38,8 +38,15 @@ def test_the_age_of_the_oldest_unread_record_is_shown(
     assert page.notices[0].text == told
 
 
+def test_a_group_that_has_committed_nothing_says_so() -> None:
+    page = page_of(None, {}, now_ms=1)
+    [notice] = page.notices
+    assert notice.text == "It has committed no offset yet, so its lag is not known."
+    assert column(page, "Lag") == {"orders-0": "-", "orders-1": "-"}
+
+
 def page_of(
-    offset: GroupOffset, held_back: dict[TopicPartition, int] | Missing, *, now_ms: int
+    offset: GroupOffset | None, held_back: dict[TopicPartition, int] | Missing, *, now_ms: int
 ) -> Page:
     member = MemberDescription(
         member_id="m",
@@ -57,7 +64,8 @@ def page_of(
         members=(member,),
         pending=(),
     )
-    asked = AskedGroup(described=described, offsets=[offset], held_back=held_back, transactions={})
+    offsets = [] if offset is None else [offset]
+    asked = AskedGroup(described=described, offsets=offsets, held_back=held_back, transactions={})
     return group_page(asked, now_ms=now_ms)
 
 

@@ -203,6 +203,9 @@ async def test_10_who_takes_ids_from_one_another(stand: Stand) -> None:
         await stand.open_transaction("contested", "fought")
     async with stand.person() as person:
         await person.sees("contested was taken over 3 times")
+        await person.click("contested")
+        await person.sees("Written by")
+        assert "FENCED" in await person.text()
 
 
 async def test_11_who_ended_this_transaction_by_hand(stand: Stand) -> None:

@@ -99,15 +99,24 @@ def longest_of(steps: list[Step]) -> tuple[Step, int] | None:
     return longest if longest is not None and longest[1] > 0 else None
 
 
+def _after_decision(ended: "EndedTransaction", steps: list[Step]) -> list[Step]:
+    """Return the decision and the steps behind it: its program had no part in these any more."""
+    at = next((at for at, step in enumerate(steps) if step.name == _decided(ended)), len(steps))
+    return steps[at:]
+
+
+def _decided(ended: "EndedTransaction") -> str:
+    return f"decided: {ended.outcome}"
+
+
 def _known_steps(ended: "EndedTransaction") -> Iterator[Step]:
     if ended.start_time_ms is not None:
         yield Step("registered with its coordinator", ended.start_time_ms, "")
     if ended.prepared_time_ms is not None:
         yield Step("prepared", ended.prepared_time_ms, "open")
     if ended.decided_time_ms is not None:
-        name = f"decided: {ended.outcome}"
         phase = "open" if ended.prepared_time_ms is None else "prepared, waiting for its owner"
-        yield Step(name, ended.decided_time_ms, phase)
+        yield Step(_decided(ended), ended.decided_time_ms, phase)
     for each in ended.participants:
         if each.marker_time_ms is not None:
             place = place_text(each)
@@ -132,7 +141,6 @@ def _blocks(ended: "EndedTransaction", writes: "Writes") -> tuple[Table | Facts,
 
 def _facts(ended: "EndedTransaction", writes: "Writes") -> Facts:
     steps = steps_of(ended, writes)
-    longest = longest_of(steps)
     whole_ms = steps[-1].time_ms - steps[0].time_ms if steps else 0
     return Facts(
         {
@@ -148,12 +156,19 @@ def _facts(ended: "EndedTransaction", writes: "Writes") -> Facts:
             "Partitions and groups": ended.participant_count,
             "Took": lasted_text(ended),
             "From the first step to the last": duration_text(whole_ms),
-            "Longest step": None
-            if longest is None
-            else f"{longest[0].phase or longest[0].name}: {duration_text(longest[1])},"
-            f" {100 * longest[1] // whole_ms} %",
+            "Longest step": _longest_text(steps),
+            "Longest after the decision": _longest_text(_after_decision(ended, steps)),
         }
     )
+
+
+def _longest_text(steps: list[Step]) -> str | None:
+    longest = longest_of(steps)
+    if longest is None:
+        return None
+    step, took_ms = longest
+    share = 100 * took_ms // (steps[-1].time_ms - steps[0].time_ms)
+    return f"{step.phase or step.name}: {duration_text(took_ms)}, {share} %"
 
 
 def _written(writes: "Writes") -> Table:
@@ -173,15 +188,20 @@ def _written(writes: "Writes") -> Table:
 
 def _document(ended: "EndedTransaction", writes: "Writes") -> Json:
     steps = steps_of(ended, writes)
-    longest = longest_of(steps)
     return {
         "transaction": ended_document(ended),
         "writes": [_write_document(at, each) for at, each in writes.items()],
         "steps": steps_document(steps),
-        "longest_step": None
-        if longest is None
-        else {"name": longest[0].phase or longest[0].name, "duration_ms": longest[1]},
+        "longest_step": _longest_document(longest_of(steps)),
+        "longest_step_after_decision": _longest_document(longest_of(_after_decision(ended, steps))),
     }
+
+
+def _longest_document(longest: tuple[Step, int] | None) -> Json:
+    if longest is None:
+        return None
+    step, took_ms = longest
+    return {"name": step.phase or step.name, "duration_ms": took_ms}
 
 
 def _write_document(at: "TopicPartition", each: "PartitionWrites | SemelError") -> Json:

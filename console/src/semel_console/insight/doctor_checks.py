@@ -28,6 +28,7 @@ _UNDECIDED = ("ONGOING", "PREPARED")
 _USED_ONCE_EPOCH = 2
 """An id whose producer has come no further has done one transaction."""
 _DUEL = 3
+_EXAMPLES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,7 +247,7 @@ def churn(
             check="id churn",
             what=(
                 f"{len(once)} of {len(listed)} transactional ids were used once, and left, such as"
-                f" {once[0].transactional_id}"
+                f" {', '.join(entry.transactional_id for entry in once[:_EXAMPLES])}"
             ),
             do=(
                 "keep each id over restarts: a new id for each run cannot fence the run before, and"

@@ -30,8 +30,11 @@ class Step:
 
     at_ms: int
     what: Cell
+    is_decision: bool = False
+    """Whether the transaction is decided now: until then, its program or its owner is at work."""
 
 
+DECIDED = "decided"
 Writes: TypeAlias = Mapping[TopicPartition, PartitionWrites | Missing]
 """What brokers have found of a transaction, by partition."""
 
@@ -56,12 +59,8 @@ def _operator(ended: EndedTransaction) -> Sequence[Notice]:
     known = f" ({operator.principal})" if operator.principal else ""
     where = f" from {operator.address}" if operator.address else ""
     when = time_text(ended.decided_time_ms or ended.completed_time_ms or 0)
-    return (
-        Notice(
-            text=f"Ended by hand: {who}{known}{where}, {when}. The reason: {operator.reason}",
-            tone=Tone.WARN,
-        ),
-    )
+    why = f"The reason: {operator.reason}" if operator.reason else "No reason was given."
+    return (Notice(text=f"Ended by hand: {who}{known}{where}, {when}. {why}", tone=Tone.WARN),)
 
 
 def _facts(ended: EndedTransaction, trace: Cell) -> Facts:
@@ -89,11 +88,11 @@ def _name(each: EndedParticipant) -> Cell:
 def _steps(ended: EndedTransaction, writes: Writes) -> Sequence[Step]:
     """Return the known moments of a transaction, in their order."""
     steps = [
-        Step(at_ms=at_ms, what=cell(what))
+        Step(at_ms=at_ms, what=cell(what), is_decision=what == DECIDED)
         for at_ms, what in (
             (ended.start_time_ms, "registered with its coordinator"),
             (ended.prepared_time_ms, "prepared"),
-            (ended.decided_time_ms, "decided"),
+            (ended.decided_time_ms, DECIDED),
         )
         if at_ms
     ]
@@ -130,32 +129,59 @@ def _marker(each: EndedParticipant) -> Cell:
 
 
 def _longest(steps: Sequence[Step]) -> Sequence[Notice]:
-    """Return the step that took longest, with its share."""
-    pairs = list(itertools.pairwise(steps))
-    if not pairs:
+    """Return the step that took longest, and the one that made the commit or abort slow."""
+    if len(steps) <= 1:
         return ()
-    before, after = max(pairs, key=lambda pair: pair[1].at_ms - pair[0].at_ms)
-    took_ms = after.at_ms - before.at_ms
-    whole_ms = steps[-1].at_ms - steps[0].at_ms
-    if not whole_ms:
+    at = longest_at(steps)
+    if not at:
         return (Notice(text="All its steps lie within one millisecond."),)
+    notices = [Notice(text=f"The longest step: {_share(steps, at)}.")]
+    decided = _decided_at(steps)
+    if at <= decided:
+        late = longest_at(steps[decided:])
+        text = "After the decision, all steps lie within one millisecond."
+        if late:
+            text = f"After the decision, the longest step: {_share(steps[decided:], late)}."
+        notices.append(Notice(text=text))
+    return notices
+
+
+def longest_at(steps: Sequence[Step]) -> int:
+    """Return which step has the longest time before it; 0: no time passed between the steps."""
+    took = [after.at_ms - before.at_ms for before, after in itertools.pairwise(steps)]
+    longest_ms = max(took, default=0)
+    return took.index(longest_ms) + 1 if longest_ms else 0
+
+
+def _share(steps: Sequence[Step], at: int) -> str:
+    """Return how long a step took, of all of them together."""
+    before, after = steps[at - 1], steps[at]
+    took_ms, whole_ms = after.at_ms - before.at_ms, steps[-1].at_ms - steps[0].at_ms
     return (
-        Notice(
-            text=f"The longest step: {duration_text(took_ms)} of {duration_text(whole_ms)}"
-            f" ({100 * took_ms // whole_ms} %), from \u201c{before.what.text}\u201d to"
-            f" \u201c{after.what.text}\u201d."
-        ),
+        f"{duration_text(took_ms)} of {duration_text(whole_ms)} ({100 * took_ms // whole_ms} %),"
+        f" from \u201c{before.what.text}\u201d to \u201c{after.what.text}\u201d"
     )
 
 
+def _decided_at(steps: Sequence[Step]) -> int:
+    """Return which step is the decision; 0: none is, or the first one."""
+    return next((at for at, step in enumerate(steps) if step.is_decision), 0)
+
+
 def timeline(steps: Sequence[Step]) -> Grid:
-    """Return the moments of a transaction, with bars; the longest step is marked."""
+    """Return the moments of a transaction, with bars.
+
+    The longest step is marked; of a decided transaction, the longest one after its decision.
+    """
     first_ms = steps[0].at_ms if steps else 0
     whole_ms = max(1, steps[-1].at_ms - first_ms) if steps else 1
     took = [
         0,
         *(after.at_ms - before.at_ms for before, after in itertools.pairwise(steps)),
     ]
+    decided = _decided_at(steps)
+    late = longest_at(steps[decided:])
+    marked = decided + late if late else None
     return Grid(
         headings=("Time", "Step", "Took", "Since its begin"),
         numbers=frozenset({2, 3}),
@@ -171,9 +197,9 @@ def timeline(steps: Sequence[Step]) -> Grid:
                         is_neutral=True,
                     ),
                 ),
-                tone=Tone.WARN if took_ms and took_ms == max(took) else Tone.PLAIN,
+                tone=Tone.WARN if at == marked else Tone.PLAIN,
             )
-            for step, took_ms in zip(steps, took, strict=True)
+            for at, (step, took_ms) in enumerate(zip(steps, took, strict=True))
         ],
         empty="The coordinator knows no time of any step.",
     )

@@ -191,8 +191,10 @@ def _first_topic(asked: AskedGroup) -> str:
 
 
 def _lag_notices(asked: AskedGroup, now_ms: int) -> Sequence[Notice]:
-    if isinstance(asked.offsets, Missing) or not asked.offsets:
+    if isinstance(asked.offsets, Missing):
         return ()
+    if not asked.offsets:
+        return (Notice(text="It has committed no offset yet, so its lag is not known."),)
     lag = sum(each.lag for each in asked.offsets)
     visible = f"It has {counted(lag, 'visible record')} to read"
     oldest = [each.oldest_ms for each in asked.offsets if each.oldest_ms is not None]

@@ -171,7 +171,7 @@ def history_grid(ended: Sequence[EndedTransaction]) -> Grid:
     return Grid(
         headings=(
             *("Completed", "Transactional id", "Epoch", "Outcome", "Reason", "Lasted", "Wrote to"),
-            "Ended by hand",
+            *("Written by", "Ended by hand"),
         ),
         numbers=frozenset({2, 5}),
         rows=fitting([_row(each) for each in ended[:ROWS_MAX]], ROWS_MAX),
@@ -181,9 +181,10 @@ def history_grid(ended: Sequence[EndedTransaction]) -> Grid:
 
 def _row(each: EndedTransaction) -> Row:
     operator = each.operator
-    by_hand = (
-        "" if operator is None else f"{operator.name or operator.principal}: {operator.reason}"
-    )
+    by_hand = ""
+    if operator is not None:
+        why = f": {operator.reason}" if operator.reason else ""
+        by_hand = f"{operator.name or operator.principal}{why}"
     count = counted(each.participant_count, "partition or group")
     if each.participant_count != 1:
         count = f"{each.participant_count} partitions and groups"
@@ -203,6 +204,7 @@ def _row(each: EndedTransaction) -> Row:
             cell(each.abort_reason),
             cell(lasted(each)),
             cell(count),
+            cell(None if each.client is None else str(each.client)),
             cell(by_hand),
         )
     )

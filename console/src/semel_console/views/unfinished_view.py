@@ -25,7 +25,7 @@ from semel_console.views.blocks import (
     cell,
     link,
 )
-from semel_console.views.ended_view import Step, timeline
+from semel_console.views.ended_view import DECIDED, Step, timeline
 from semel_console.views.states import age, transaction_state
 
 _EMPTY = "The coordinator knows no participant yet: a short transaction names them at its end."
@@ -160,6 +160,6 @@ def _timeline(chosen: TransactionDescription, told: Told, now_ms: int) -> Block:
         what = cell("prepared: the outside system decides")
         steps.append(Step(at_ms=chosen.prepared_time_ms, what=what))
     if chosen.decided_time_ms:
-        steps.append(Step(at_ms=chosen.decided_time_ms, what=cell("decided")))
+        steps.append(Step(at_ms=chosen.decided_time_ms, what=cell(DECIDED), is_decision=True))
     steps.append(Step(at_ms=now_ms, what=cell("now")))
     return timeline(sorted(steps, key=lambda step: step.at_ms))
