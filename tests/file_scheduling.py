@@ -5,12 +5,16 @@ process to start, which gRPC does not survive after its first use. Then the file
 start engines or are slow, some for minutes. The quick files are last, so that workers end together.
 Files of one turn keep the order of `testpaths`.
 
-The files that read the whole source tree are one unit, too: the process that parses it keeps it.
+The files that read the whole source tree are one unit, too: the process that parses it keeps it. So
+are the files of a folder that share a database server, which takes seconds to make and to remove.
 """
 
 from xdist.scheduler import LoadFileScheduling
 
 SPARK = "pipeline/tests/"
+
+SERVERS = ("libs/runtime/tests/journal/", "tests/database/")
+"""The folders whose tests share servers of PostgreSQL and MariaDB."""
 
 TREE = (
     "tests/test_import_circles.py",
@@ -31,14 +35,15 @@ def turn(nodeid: str, *, is_long: bool) -> int:
 
 def unit(nodeid: str) -> str:
     """Return the name of the tests that one process must run together with a test."""
-    if nodeid.startswith(SPARK):
-        return SPARK
+    for folder in (SPARK, *SERVERS):
+        if nodeid.startswith(folder):
+            return folder
     path = nodeid.partition("::")[0]
     return "source tree" if path in TREE else path
 
 
 class FileScheduling(LoadFileScheduling):
-    """xdist's schedule by file, except for Spark and for the source tree."""
+    """xdist's schedule by file, except for the files that share something."""
 
     def _split_scope(self, nodeid: str) -> str:
         return unit(nodeid)

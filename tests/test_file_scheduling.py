@@ -1,6 +1,6 @@
 """The order of test files: Spark's, the long ones, the quick ones; and which go together."""
 
-from file_scheduling import TREE, turn, unit
+from file_scheduling import SERVERS, TREE, turn, unit
 from source_tree import ROOT
 
 
@@ -21,3 +21,9 @@ def test_files_that_parse_the_source_tree_are_one_unit_and_other_files_their_own
     assert all((ROOT / file).is_file() for file in TREE)
     assert unit("tests/test_images.py::test_a[x::y]") == "tests/test_images.py"
     assert unit("pipeline/tests/sink/test_a.py::test_a") == unit("pipeline/tests/test_b.py::test_b")
+
+
+def test_files_that_share_a_database_server_are_one_unit() -> None:
+    for folder in SERVERS:
+        assert (ROOT / folder / "conftest.py").is_file()
+        assert unit(f"{folder}test_a.py::test_a") == unit(f"{folder}test_b.py::test_b") == folder
