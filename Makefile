@@ -216,7 +216,7 @@ build/promtool:
 trace-demo: $(SYNCED) $(JAEGER) ## a coordinator killed in the middle, seen in a real Jaeger: KEEP=1 leaves it open
 	PYTHONPATH=tests $(BIN)/python -m tracing --jaeger $(JAEGER) $(if $(KEEP),--keep)
 
-jaeger: $(JAEGER) ## build Jaeger all-in-one, for `semel up --jaeger`; needs Go; minutes
+jaeger: $(JAEGER) ## build Jaeger all-in-one without its pages, for `semel up --jaeger`; needs Go; minutes
 	@echo "put it on the PATH: export PATH=\"$(CURDIR)/$(dir $(JAEGER)):\$$PATH\""
 
 dist: $(SYNCED) ## build the wheels that users install into dist/
