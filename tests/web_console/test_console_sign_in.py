@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -47,11 +47,24 @@ class Signed:
 
 @asynccontextmanager
 async def browser_at(
-    bootstrap: str, *, port: int = 80, at: str = "127.0.0.1"
+    bootstrap: str,
+    *,
+    port: int = 80,
+    at: str = "127.0.0.1",
+    shown: Callable[[], str] | None = None,
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """Open a browser, ``at`` an address, before a console that asks for tokens."""
+    """Open a browser, ``at`` an address, before a console that asks for tokens.
+
+    ``shown`` returns the token that the console shows the cluster for its user, who signs in with
+    the first one; None: always that of the user.
+    """
     options = ConsoleOptions(bootstrap=bootstrap, asks_for_tokens=True, mode=Mode.OPERATOR)
-    app = make_app(options, lambda token: Security(tls=False, token=token) if token else None)
+
+    def security_of(token: str | None) -> Security | None:
+        source = shown if shown and token == shown() else token
+        return Security(tls=False, token=source) if source else None
+
+    app = make_app(options, security_of)
     async with (
         app.router.lifespan_context(app),
         httpx.AsyncClient(
@@ -131,6 +144,7 @@ async def test_a_token_that_the_cluster_refuses_begins_no_session(signed: Signed
             answer = await sign_in(browser, token)
             assert answer.status_code == status, token
             assert read_page(answer.text).offences == []
+            assert "make a new client" not in answer.text, "advice for programmers"
             assert "set-cookie" not in answer.headers
         assert (await browser.get("/")).headers["location"] == "/sign-in"
 
@@ -160,6 +174,20 @@ async def test_a_session_has_the_rights_of_its_user_until_the_user_signs_out(
         ada.cookies.set(name, kept)
         assert (await ada.get("/topics")).status_code == 303, "the session has ended"
         assert (await eve.get("/topics")).status_code == 200, "another session goes on"
+
+
+@pytest.mark.parametrize("path", ["/", "/transactions", "/topic?name=orders", "/rules"])
+async def test_a_session_ends_when_the_cluster_refuses_its_token(signed: Signed, path: str) -> None:
+    shown = signed.token("ada")
+    async with browser_at(signed.cluster.bootstrap, shown=lambda: shown) as browser:
+        await sign_in(browser, shown)
+        assert (await browser.get(path)).status_code == 200
+        shown = signed.token("ada", lives_s=-600)
+        answer = await browser.get(path)
+        assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in?refused=yes")
+        told = await page(browser, answer.headers["location"])
+        assert "The cluster no longer accepts the token of your session" in told.text
+        assert (await browser.get(path)).headers["location"] == "/sign-in"
 
 
 async def test_an_action_is_the_call_of_the_signed_in_user(signed: Signed) -> None:

@@ -95,7 +95,7 @@ async def _told(
     written = asked.result()
     if written is None:
         return Told(owing=owed.result())
-    explain = visit.instances.explain
+    explain = visit.explain
     return Told(
         owing=owed.result(),
         writes=[
@@ -132,8 +132,6 @@ async def _ended_writes(
         return {}
     found = await ended_writes(visit.admin, history.transactions[0])
     return {
-        at: visit.instances.explain(f"The records in {at}", each)
-        if isinstance(each, SemelError)
-        else each
+        at: visit.explain(f"The records in {at}", each) if isinstance(each, SemelError) else each
         for at, each in found.items()
     }

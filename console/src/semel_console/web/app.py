@@ -71,6 +71,14 @@ class Console:
             can_sign_out=self.options.asks_for_tokens,
         )
         await self.instances.refresh(visit.admin)
+        page = await self._page(show, visit)
+        if visit.refusals and self.options.asks_for_tokens:
+            self.clients.sign_out(sign_in.session_of(request))
+            return RedirectResponse(sign_in.PATH_AFTER_REFUSAL, status_code=303)
+        return page
+
+    async def _page(self, show: Show, visit: Visit) -> Response:
+        """Return a page, or one that says why it cannot be shown."""
         try:
             return await show(visit)
         except ForbiddenError as error:
@@ -89,7 +97,7 @@ class Console:
             status = 404
         elif isinstance(error, InvalidRequestError) and not isinstance(error, CorruptMessageError):
             status = 400  # The address has a name that no such thing can have.
-        missing = self.instances.explain("This page", error)
+        missing = visit.explain("This page", error)
         return visit.show(_failed("This page cannot be shown", missing.why), status=status)
 
 

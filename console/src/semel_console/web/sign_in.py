@@ -14,6 +14,11 @@ from semel_console.web.forms import BadFormError, form_of
 from semel_console.web.rendering import Frame, render
 
 PATH = "/sign-in"
+PATH_AFTER_REFUSAL = f"{PATH}?refused=yes"
+_REFUSED = (
+    "The cluster no longer accepts the token of your session: it has expired, or its issuer has"
+    " withdrawn the key. Sign in with a newer token."
+)
 _UNCHECKED = (
     "The cluster checks no tokens at this listener, so the console would act for every user with"
     " the same rights. Give --bootstrap a listener that checks tokens (SASL_SSL), or start the"
@@ -39,8 +44,8 @@ class SignIn:
             Route("/sign-out", self._end, methods=["POST"]),
         )
 
-    async def _show(self, _: Request) -> Response:
-        return self._asked()
+    async def _show(self, request: Request) -> Response:
+        return self._asked(_REFUSED if request.query_params.get("refused") else "")
 
     def _asked(self, why: str = "", status: int = 200) -> Response:
         options = self._options
@@ -65,7 +70,7 @@ class SignIn:
         except SemelError as error:
             return self._asked(error.message, 400)
         refused = await _refusal(client)
-        why = refused.message if refused else ""
+        why = f"The cluster refuses this token: {_words(refused)}." if refused else ""
         if not refused and not await self._clients.are_tokens_checked():
             why = _UNCHECKED
         if why:
@@ -103,6 +108,11 @@ def _cookie_of(request: Request) -> str:
     """Return the name of the cookie: consoles at several ports of a host share their cookies."""
     _, port = request.scope["server"]
     return f"semel_session_{port}"
+
+
+def _words(refused: SaslAuthenticationError) -> str:
+    """Return the words of the service, without the client's advice for programmers."""
+    return refused.details.get("refusal", refused.message)
 
 
 async def _refusal(client: SemelClient) -> SaslAuthenticationError | None:

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from aiosemel import Admin, SemelClient
-from aiosemel.errors import SemelError
+from aiosemel.errors import SaslAuthenticationError, SemelError
 from semel_console.options import ConsoleOptions
 from semel_console.views.blocks import Missing, Page
 from semel_console.views.paging import PAGE_BYTES_MAX, within
@@ -47,6 +47,8 @@ class Visit:
     lag_samples: LagSamples
     readings: Readings = field(default_factory=Readings)
     can_sign_out: bool = False
+    refusals: list[SaslAuthenticationError] = field(default_factory=list)
+    """The refusals of the user's token, while the page was made."""
 
     @property
     def admin(self) -> Admin:
@@ -108,7 +110,13 @@ class Visit:
         try:
             return await answer
         except SemelError as error:
-            return self.instances.explain(what, error)
+            return self.explain(what, error)
+
+    def explain(self, what: str, error: SemelError) -> Missing:
+        """Return which part of the page is missing, and why."""
+        if isinstance(error, SaslAuthenticationError):
+            self.refusals.append(error)
+        return self.instances.explain(what, error)
 
     def frame(self) -> Frame:
         """Return what stands around the page."""

@@ -30,7 +30,7 @@ async def aborted_in(visit: Visit, at: TopicPartition) -> Sequence[AbortedRange]
     return [
         AbortedRange(
             ended=each,
-            writes=visit.instances.explain(f"The records in {at}", found)
+            writes=visit.explain(f"The records in {at}", found)
             if isinstance(found := task.result(), SemelError)
             else found,
         )

@@ -25,6 +25,8 @@ TOKEN_MAX_BYTES = 16_384
 """The longest token that a service checks."""
 WATCHED_BEFORE_S = 30.0
 """How long before a token expires its file is looked at for every call."""
+REFUSAL = "refusal"
+"""The detail of a refused token's error that has the words of the service alone."""
 _TIME_MAX_S = 253_402_300_799
 """The end of the year 9999, the last moment that has a date."""
 
@@ -64,15 +66,19 @@ class ClientToken:
         return await _asked(self._given)
 
     def refused(self, error: SaslAuthenticationError, token: str) -> SaslAuthenticationError:
-        """Return a server's refusal with advice for the user of the client."""
+        """Return a server's refusal with advice for the program of the client.
+
+        The details have the refusal alone, for people who have given the program their token.
+        """
+        details = {**error.details, REFUSAL: error.message}
         left_s = seconds_left(token)
         if left_s > 0:
-            return SaslAuthenticationError(f"{error.message} ({self._where()})", **error.details)
+            return SaslAuthenticationError(f"{error.message} ({self._where()})", **details)
         expired_at = datetime.fromtimestamp(time.time() + left_s, UTC)
         return SaslAuthenticationError(
             f"{error.message}: {self._where()} expired at {expired_at:%Y-%m-%d %H:%M:%S} UTC, and "
             f"there is no newer one; {self._remedy()}",
-            **error.details,
+            **details,
         )
 
     def _where(self) -> str:
