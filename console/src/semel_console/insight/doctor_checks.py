@@ -28,6 +28,7 @@ _UNDECIDED = ("ONGOING", "PREPARED")
 _USED_ONCE_EPOCH = 2
 """An id whose producer has come no further has done one transaction."""
 _DUEL = 3
+ID_CHURN = "id churn"
 _EXAMPLES = 3
 
 
@@ -244,7 +245,7 @@ def churn(
     ]
     if len(once) >= limits.churn_ids and 2 * len(once) > len(listed):
         yield Finding(
-            check="id churn",
+            check=ID_CHURN,
             what=(
                 f"{len(once)} of {len(listed)} transactional ids were used once, and left, such as"
                 f" {', '.join(entry.transactional_id for entry in once[:_EXAMPLES])}"

@@ -2,7 +2,7 @@
 
 from aiosemel import ClusterDescription
 from semel_console.insight.command_lines import command_line
-from semel_console.insight.doctor_checks import Finding
+from semel_console.insight.doctor_checks import ID_CHURN, Finding
 from semel_console.insight.examination import Examined
 from semel_console.insight.texts import counted
 from semel_console.views import places
@@ -66,6 +66,8 @@ def _subject(found: Finding) -> Cell:
         return link(found.transactional_id, places.transaction(found.transactional_id))
     if found.partition is not None:
         return link(str(found.partition), places.partition(found.partition))
+    if found.check == ID_CHURN:
+        return link("all ids", places.address("/transactions", state="any"))
     return link("cluster", "/cluster")
 
 

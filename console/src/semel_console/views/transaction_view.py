@@ -195,7 +195,18 @@ def _ended(asked: Asked, jaeger: str) -> Sequence[Section]:
         return (Section(title="Transactions of this epoch", blocks=(grid,)),)
     for ended in asked.history.transactions:
         return ended_sections(ended, _trace(ended.traceparent, jaeger), asked.ended_writes)
+    known = asked.outcome
+    if isinstance(known, TransactionOutcomeDescription) and known.outcome in _OVER:
+        return (Section(title="This transaction", blocks=(Notice(text=_NO_ENTRY),)),)
     return ()
+
+
+_OVER = (KnownOutcome.COMMITTED, KnownOutcome.ABORTED)
+_NO_ENTRY = (
+    "The history has no entry of this transaction, so its times, partitions and groups are not"
+    " known. The transaction wrote nothing, or it is too old: coordinators keep entries for a day,"
+    " or for less if there are many."
+)
 
 
 def _trace(traceparent: str, jaeger: str) -> Cell:
