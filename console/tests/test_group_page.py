@@ -7,7 +7,7 @@ import pytest
 from aiosemel import GroupDescription, GroupState, MemberDescription, TopicPartition
 from semel_console.insight.offset_views import GroupOffset
 from semel_console.views.blocks import Grid, Missing, Page
-from semel_console.views.group_view import AskedGroup, group_page
+from semel_console.views.group_view import AskedGroup, group_page, sample_of
 
 OFFSET = GroupOffset(
     partition=TopicPartition("orders", 0), committed=3, stable_end=3, lag=0, oldest_ms=None
@@ -45,9 +45,33 @@ def test_a_group_that_has_committed_nothing_says_so() -> None:
     assert column(page, "Lag") == {"orders-0": "-", "orders-1": "-"}
 
 
+def test_a_broker_that_is_away_leaves_the_lag_on_the_others() -> None:
+    asked = AskedGroup(
+        described=described(),
+        offsets=[replace(OFFSET, lag=2)],
+        committed={READ: 3, NEW: 8},
+        missing=[replace(AWAY, what="The lag on broker-1")],
+        held_back={},
+        transactions={},
+    )
+    page = group_page(asked, now_ms=1)
+    assert page.notices[0].text == "It has 2 visible records to read in 1 of 2 partitions."
+    assert column(page, "Committed") == {"orders-0": "3", "orders-1": "8"}
+    assert column(page, "Lag") == {"orders-0": "2", "orders-1": "-"}
+    shown = [block for each in page.sections for block in each.blocks if block in asked.missing]
+    assert shown == asked.missing
+    assert sample_of(asked, 1) is None, "a plot of parts would go down where a broker goes away"
+
+
 def page_of(
     offset: GroupOffset | None, held_back: dict[TopicPartition, int] | Missing, *, now_ms: int
 ) -> Page:
+    offsets = [] if offset is None else [offset]
+    asked = AskedGroup(described=described(), offsets=offsets, held_back=held_back, transactions={})
+    return group_page(asked, now_ms=now_ms)
+
+
+def described() -> GroupDescription:
     member = MemberDescription(
         member_id="m",
         group_instance_id="",
@@ -56,7 +80,7 @@ def page_of(
         assignment=(READ, NEW),
         target=(READ, NEW),
     )
-    described = GroupDescription(
+    return GroupDescription(
         group_id="g",
         state=GroupState.STABLE,
         group_epoch=1,
@@ -64,9 +88,6 @@ def page_of(
         members=(member,),
         pending=(),
     )
-    offsets = [] if offset is None else [offset]
-    asked = AskedGroup(described=described, offsets=offsets, held_back=held_back, transactions={})
-    return group_page(asked, now_ms=now_ms)
 
 
 def column(page: Page, heading: str) -> dict[str, str]:

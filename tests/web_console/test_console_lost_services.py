@@ -84,6 +84,27 @@ def is_named(name: str, text: str) -> bool:
 
 
 @pytest.mark.slow
+async def test_a_group_shows_its_lag_on_the_brokers_that_answer() -> None:
+    async with console_stage(brokers=2) as stage:
+        await stage.client.admin().create_topic("orders", partitions=2)
+        described = await stage.client.admin().describe_topic("orders")
+        leads = {each.partition: f"broker-{each.leader_id}" for each in described.partitions}
+        assert len(set(leads.values())) == 2
+        producer = stage.client.producer()
+        for partition in leads:
+            await producer.send_and_wait("orders", b"v", partition=partition)
+        offsets = {("orders", partition): 0 for partition in leads}
+        await stage.client.admin().groups.alter_offsets("reports", offsets)
+        whole = await stage.page("/group", id="reports")
+        assert "It has 2 visible records to read" in whole.text
+        await stage.cluster.stop_service(leads[1])
+        part = await stage.until("in 1 of 2 partitions", "/group", id="reports")
+        assert "It has 1 visible record to read in 1 of 2 partitions" in part.text
+        assert f"{leads[1]} does not answer" in part.text
+        await stage.cluster.start_service(leads[1])
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMED)
 async def test_a_lost_service_is_named_where_it_is_missing_and_takes_no_other_page_away(
     stage: Stage, name: str

@@ -1,6 +1,6 @@
 """Offsets of partitions and groups, as commands show them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -61,9 +61,19 @@ class GroupOffset:
 
 async def group_offsets(client: "SemelClient", group_id: str) -> list[GroupOffset]:
     """Return how far a group is, wherever it has committed an offset."""
-    # What an open transaction may still change is shown as it is now.
+    return await offsets_from(client, await committed_offsets(client, group_id))
+
+
+async def committed_offsets(client: "SemelClient", group_id: str) -> dict[TopicPartition, int]:
+    """Return what a group has committed; an open transaction may still change it."""
     answered = await client.admin().list_consumer_group_offsets(group_id)
-    committed = {each: known.offset for each, known in answered.items() if known is not None}
+    return {each: known.offset for each, known in answered.items() if known is not None}
+
+
+async def offsets_from(
+    client: "SemelClient", committed: Mapping[TopicPartition, int]
+) -> list[GroupOffset]:
+    """Return how far a group with such offsets is."""
     ends = await _ends(client, committed, isolation_level=IsolationLevel.READ_COMMITTED)
     lags = await client.admin().measure_lag(committed)
     return [

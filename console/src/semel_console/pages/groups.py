@@ -5,7 +5,8 @@ import asyncio
 from starlette.responses import Response
 
 from aiosemel import IsolationLevel, OffsetSpec, SemelClient, TopicPartition
-from semel_console.insight.offset_views import GroupOffset, group_offsets
+from semel_console.insight.offset_views import GroupOffset
+from semel_console.pages.asks.group_asks import lag_of
 from semel_console.views.blocks import Missing
 from semel_console.views.group_view import AskedGroup, group_page, groups_page, sample_of
 from semel_console.web.visit import Visit
@@ -25,9 +26,7 @@ async def show_one(visit: Visit) -> Response:
     described = await visit.admin.describe_group(visit.needed("id"))
     pending = [(each.producer_id, each.producer_epoch) for each in described.pending]
     async with asyncio.TaskGroup() as tasks:
-        offsets = tasks.create_task(
-            visit.ask("The offsets", group_offsets(visit.client, described.group_id))
-        )
+        offsets = tasks.create_task(visit.ask("The offsets", lag_of(visit, described.group_id)))
         outcomes = {
             key: tasks.create_task(
                 visit.ask(
@@ -41,11 +40,13 @@ async def show_one(visit: Visit) -> Response:
     held_back: dict[TopicPartition, int] | Missing = {}
     if not isinstance(known, Missing):
         held_back = await visit.ask(
-            "The number of records behind the LSO", _held_back(visit.client, known)
+            "The number of records behind the LSO", _held_back(visit.client, known.offsets)
         )
     asked = AskedGroup(
         described=described,
-        offsets=known,
+        offsets=known if isinstance(known, Missing) else known.offsets,
+        committed={} if isinstance(known, Missing) else known.committed,
+        missing=() if isinstance(known, Missing) else known.missing,
         held_back=held_back,
         transactions={key: task.result() for key, task in outcomes.items()},
     )

@@ -1,7 +1,7 @@
 """Consumer groups: members, offsets, lag, and offsets that transactions hold back. No I/O."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from aiosemel import (
     GroupDescription,
@@ -56,6 +56,10 @@ class AskedGroup:
     """Records behind the last stable offset, of each partition that has any."""
     transactions: Mapping[tuple[int, int], TransactionOutcomeDescription | Missing]
     """Of pending offsets, by producer id and epoch."""
+    committed: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """The offsets of all partitions, also of those whose brokers did not answer."""
+    missing: Sequence[Missing] = ()
+    """The brokers that did not answer."""
 
 
 def groups_page(listed: Sequence[GroupListing] | Missing, text: str, after: str) -> Page:
@@ -113,7 +117,7 @@ class LagSample:
 
 def sample_of(asked: AskedGroup, now_ms: int) -> LagSample | None:
     """Return how far the group is now; None: that is not known."""
-    if isinstance(asked.offsets, Missing) or isinstance(asked.held_back, Missing):
+    if isinstance(asked.offsets, Missing) or isinstance(asked.held_back, Missing) or asked.missing:
         return None
     return LagSample(
         at_ms=now_ms,
@@ -194,9 +198,12 @@ def _lag_notices(asked: AskedGroup, now_ms: int) -> Sequence[Notice]:
     if isinstance(asked.offsets, Missing):
         return ()
     if not asked.offsets:
-        return (Notice(text="It has committed no offset yet, so its lag is not known."),)
+        none = Notice(text="It has committed no offset yet, so its lag is not known.")
+        return () if asked.missing else (none,)
     lag = sum(each.lag for each in asked.offsets)
     visible = f"It has {counted(lag, 'visible record')} to read"
+    if asked.missing:
+        visible += f" in {len(asked.offsets)} of {counted(len(asked.committed), 'partition')}"
     oldest = [each.oldest_ms for each in asked.offsets if each.oldest_ms is not None]
     visible += f"; the oldest is from {since_text(min(oldest), now_ms)}." if oldest else "."
     notices = [Notice(text=visible, tone=Tone.WARN if lag else Tone.GOOD)]
@@ -216,9 +223,10 @@ def _offsets(asked: AskedGroup, now_ms: int) -> Sequence[Block]:
     held_back = _behind(asked)
     holders = {at: member for member in asked.described.members for at in member.assignment}
     known = {each.partition: each for each in asked.offsets}
+    committed = {**asked.committed, **{at: each.committed for at, each in known.items()}}
     rows = [
-        _offset(at, known.get(at), holders.get(at), held_back.get(at), now_ms)
-        for at in sorted({*known, *holders})[:OFFSETS_MAX]
+        _offset(at, committed.get(at), known.get(at), holders.get(at), held_back.get(at), now_ms)
+        for at in sorted({*committed, *holders})[:OFFSETS_MAX]
     ]
     grid = Grid(
         headings=(
@@ -230,7 +238,9 @@ def _offsets(asked: AskedGroup, now_ms: int) -> Sequence[Block]:
         empty="The group has committed no offset.",
     )
     lagging = [each for each in asked.offsets if each.lag]
-    missing = (asked.held_back,) if isinstance(asked.held_back, Missing) else ()
+    missing = [*asked.missing]
+    if isinstance(asked.held_back, Missing):
+        missing.append(asked.held_back)
     if len(lagging) <= 1:
         return (*missing, grid)
     return (*missing, _chart(lagging), grid)
@@ -261,19 +271,19 @@ def _chart(lagging: Sequence[GroupOffset]) -> Chart:
 
 def _offset(
     at: TopicPartition,
+    committed: int | None,
     offset: GroupOffset | None,
     member: MemberDescription | None,
     held_back: int | None,
     now_ms: int,
 ) -> Row:
-    committed, age = cell(None), None
-    if offset is not None:
-        committed = link(offset.committed, places.messages(at, start=offset.committed))
-        age = since_text(offset.oldest_ms, now_ms)
+    age = None if offset is None else since_text(offset.oldest_ms, now_ms)
     return Row(
         cells=(
             link(str(at), places.partition(at)),
-            committed,
+            cell(None)
+            if committed is None
+            else link(committed, places.messages(at, start=committed)),
             cell(None if offset is None else offset.stable_end),
             cell(None if offset is None else offset.lag, _tone(offset)),
             cell(age),
