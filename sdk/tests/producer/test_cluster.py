@@ -389,7 +389,8 @@ async def test_an_instance_that_does_not_answer_may_be_elsewhere_by_now(fake: Fa
 async def test_without_time_nothing_is_sent(fake: FakeCluster) -> None:
     cluster = cluster_of(fake)
     await cluster.cache.refresh(Deadline.after_ms(1_000))
-    with pytest.raises(RequestTimedOutError, match="no time is left for Metadata at coordinator:1"):
+    late = "no time is left for InitProducerId at coordinator:1"
+    with pytest.raises(RequestTimedOutError, match=late):
         await init(cluster, timeout_ms=0)
     assert fake.asked(InitProducerIdRequest) == []
 

@@ -8,7 +8,7 @@ import pytest
 from network_faults import Hold, Refuse, RefusePartition
 from producer_harness import FakeCluster, elapse, open_client
 
-from aiosemel import ClientOptions, ProducerOptions
+from aiosemel import ClientOptions, OffsetSpec, ProducerOptions
 from aiosemel.errors import (
     CoordinatorLoadInProgressError,
     KafkaStorageError,
@@ -121,3 +121,13 @@ async def test_batch_keeps_its_own_error_when_its_broker_answers_others(fake: Fa
         client._cluster.trouble.answered("broker0:1")
         with pytest.raises(RequestTimedOutError, match="last error: broker0:1: the disk is full"):
             await delivery
+
+
+async def test_a_look_up_that_fails_shortly_before_its_end_says_why(fake: FakeCluster) -> None:
+    """Then metadata are asked for with too little time to get them: that is not the cause."""
+    fake.then("ListOffsets", *[Refuse(LOST)] * MANY)
+    async with open_client(fake, ClientOptions(default_api_timeout_ms=400)) as client:
+        await client.admin().describe_topic("t")
+        fake.then("Metadata", None, *[Hold(asyncio.Event())] * MANY)
+        with pytest.raises(RequestTimedOutError, match=LOST.message):
+            await client.admin().list_offsets({("t", 0): OffsetSpec.LATEST})

@@ -44,7 +44,7 @@ class Leaders(Generic[Q, A]):
                 continue
             await pause_before_repeat(pauses, deadline, error)
             if isinstance(error, RefreshRetriableError):
-                await self._cluster.cache.refresh(deadline)
+                await self._cluster.refresh_after(error, deadline)
         return found
 
     async def _ask_once(

@@ -21,7 +21,14 @@ from aiosemel._cluster.identity import ClusterIdentity
 from aiosemel._cluster.last_error import Trouble
 from aiosemel._cluster.metadata import Role
 from aiosemel._cluster.metadata_cache import MetadataCache
-from aiosemel._cluster.retry import ADDRESS, Deadline, Pauses, pause_before_repeat, pause_ms
+from aiosemel._cluster.retry import (
+    ADDRESS,
+    Deadline,
+    Pauses,
+    out_of_time,
+    pause_before_repeat,
+    pause_ms,
+)
 from aiosemel._cluster.throttling import ThrottledConnector
 from aiosemel._shared.process_and_loop import Home
 from aiosemel.errors import (
@@ -158,13 +165,22 @@ class Cluster:
                 return answer
             except RefreshRetriableError as error:
                 before = _resolve(route)
-                await self.cache.refresh(deadline)
+                await self.refresh_after(error, deadline)
                 # Another instance is in charge now: the call need not wait, but only once.
                 if moved or _resolve(route) in (None, before):
                     await pause_before_repeat(pauses, deadline, error)
                 moved = True
             except RetriableError as error:
                 await pause_before_repeat(pauses, deadline, error)
+
+    async def refresh_after(self, error: RefreshRetriableError, deadline: Deadline) -> None:
+        """Ask for metadata after an error. Raises the error if too little time is left for that."""
+        try:
+            await self.cache.refresh(deadline)
+        except RequestTimedOutError as late:
+            if self.cache.failures.last is not None:
+                raise  # No coordinator answers, and that keeps the call from going on.
+            raise out_of_time(error) from late
 
     async def attempt(
         self,
