@@ -20,7 +20,9 @@ if TYPE_CHECKING:
         TransactionListing,
         TransactionOutcomeDescription,
     )
+    from aiosemel.errors import SemelError
 
+_COORDINATOR = "coordinator"
 _ONGOING = "Ongoing"
 _PREPARED = "Prepared"
 _DECIDED = ("PrepareCommit", "PrepareAbort")
@@ -69,6 +71,24 @@ def unreachable(found: "OpenTransactions") -> Iterator[Finding]:
             check="unreachable",
             what=f"{instance}",
             do="start it again, or repair its network: transactions that wrote there wait for it",
+        )
+
+
+def silent_coordinators(
+    described: "ClusterDescription", errors: Iterable["SemelError"]
+) -> Iterator[Finding]:
+    """Coordinators that do not answer, each once."""
+    names = {
+        f"{each.host}:{each.port}": f"{each.role}-{each.instance_id}"
+        for each in described.instances
+        if each.role.value == _COORDINATOR
+    }
+    silent = {names.get(str(each.details.get("address", "")), ""): each for each in errors}
+    for name, error in silent.items():
+        yield Finding(
+            check="unreachable",
+            what=f"{name}: {error.message}" if name else error.message,
+            do="start it again, or repair its network: its transactional ids wait for it",
         )
 
 

@@ -1,13 +1,26 @@
 """The examination of a cluster: asks for the answers that the doctor's checks read."""
 
+import asyncio
 import time
+from collections.abc import Awaitable, Collection
 from dataclasses import dataclass
+from typing import TypeVar
 
-from aiosemel import Admin, TransactionListing, TransactionOrder, TransactionState
+from aiosemel import (
+    Admin,
+    OpenTransactions,
+    TransactionListing,
+    TransactionOrder,
+    TransactionState,
+)
+from aiosemel.errors import RetriableError, SemelError
 from semel_console.insight import doctor_checks
 from semel_console.insight.doctor_checks import Finding, Thresholds
 
+T = TypeVar("T")
+
 _OPEN_MAX = 1_000
+_NOTHING_OPEN = OpenTransactions(transactions=(), truncated=False, unreachable=())
 _BUSY = (
     TransactionState.PREPARED,
     TransactionState.PREPARE_COMMIT,
@@ -29,20 +42,27 @@ async def examine(admin: Admin, limits: Thresholds, *, ids_max: int | None = Non
     """Look for everything that `semel doctor` names; raises SemelError if coordinators are away.
 
     The examination looks at ``ids_max`` transactional ids beside those with a decided or prepared
-    transaction; None: at all.
+    transaction; None: at all. If some of the coordinators are away, it says what it left out.
     """
-    opened = await admin.operators.list_open_transactions(limit=_OPEN_MAX)
-    listed = await admin.list_transactions(limit=ids_max)
-    is_cut = ids_max is not None and len(listed) >= ids_max
-    if is_cut:
-        busy = await admin.list_transactions(
-            states=_BUSY, order=TransactionOrder.OLDEST_FIRST, limit=ids_max
-        )
-        listed = tuple({_key(each): each for each in (*listed, *busy)}.values())
     described = await admin.describe_cluster()
-    moving = await admin.moves.list_partition_reassignments()
+    async with asyncio.TaskGroup() as tasks:
+        opening = tasks.create_task(
+            _told(admin.operators.list_open_transactions(limit=_OPEN_MAX), _NOTHING_OPEN)
+        )
+        listing = tasks.create_task(_told(_listed(admin, ids_max), ()))
+        moving = tasks.create_task(_told(admin.moves.list_partition_reassignments(), {}))
+    opened, opening_error = opening.result()
+    listed, listing_error = listing.result()
+    moves, moving_error = moving.result()
+    left_out = {
+        "open transactions": opening_error,
+        "transactional ids": listing_error,
+        "moves of partitions": moving_error,
+    }
+    errors = _some(left_out.values())
+    is_cut = ids_max is not None and len(listed) >= ids_max
     now_ms = time.time_ns() // 1_000_000
-    remarks = []
+    remarks = [f"{name} are left out: {error.message}" for name, error in left_out.items() if error]
     if opened.truncated:
         remarks.append(f"more than {_OPEN_MAX} transactions are open: looked at the oldest")
     if is_cut:
@@ -53,8 +73,9 @@ async def examine(admin: Admin, limits: Thresholds, *, ids_max: int | None = Non
     return Examined(
         findings=(
             *doctor_checks.unreachable(opened),
+            *doctor_checks.silent_coordinators(described, errors),
             *doctor_checks.full_disks(described),
-            *doctor_checks.waiting_moves(moving, opened),
+            *doctor_checks.waiting_moves(moves, opened),
             *doctor_checks.stuck(opened.transactions, limits),
             *doctor_checks.late_markers(listed, limits, now_ms),
             *doctor_checks.prepared_for_long(listed, limits, now_ms),
@@ -64,6 +85,34 @@ async def examine(admin: Admin, limits: Thresholds, *, ids_max: int | None = Non
         ),
         remarks=tuple(remarks),
     )
+
+
+def _some(errors: Collection[SemelError | None]) -> list[SemelError]:
+    """Return the errors of coordinators that are away; raises others, and one if all are."""
+    found = [each for each in errors if each is not None]
+    for error in found:
+        if not isinstance(error, RetriableError) or len(found) == len(errors):
+            raise error
+    return found
+
+
+async def _told(asked: Awaitable[T], nothing: T) -> tuple[T, SemelError | None]:
+    """Return an answer, or nothing and the reason why."""
+    try:
+        return await asked, None
+    except SemelError as error:
+        return nothing, error
+
+
+async def _listed(admin: Admin, ids_max: int | None) -> tuple[TransactionListing, ...]:
+    """Return some transactional ids, and all with a decided or prepared transaction."""
+    listed = await admin.list_transactions(limit=ids_max)
+    if ids_max is None or len(listed) < ids_max:
+        return listed
+    busy = await admin.list_transactions(
+        states=_BUSY, order=TransactionOrder.OLDEST_FIRST, limit=ids_max
+    )
+    return tuple({_key(each): each for each in (*listed, *busy)}.values())
 
 
 def _key(entry: TransactionListing) -> tuple[str, int, TransactionState]:
