@@ -112,6 +112,7 @@ def test_a_timeline_has_all_steps_and_names_the_longest(semel: CommandLine, topi
     assert f"marker written: {topic}-0" in steps
     assert steps[-1] == "complete"
     assert f"{topic}-0\t1\t0\t0\t1" in shown
+    assert any(line.startswith("Longest after the decision\t") for line in shown)
     (document,) = semel("transactions", "timeline", topic, "1", "--format", "json").json
     assert document["transaction"]["abort_reason"] == "CLIENT"
     assert document["steps"][0]["name"] == f"first write: {topic}-1, offset 0"

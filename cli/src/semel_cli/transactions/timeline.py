@@ -99,7 +99,7 @@ def longest_of(steps: list[Step]) -> tuple[Step, int] | None:
     return longest if longest is not None and longest[1] > 0 else None
 
 
-def _after_decision(ended: "EndedTransaction", steps: list[Step]) -> list[Step]:
+def after_decision(ended: "EndedTransaction", steps: list[Step]) -> list[Step]:
     """Return the decision and the steps behind it: its program had no part in these any more."""
     at = next((at for at, step in enumerate(steps) if step.name == _decided(ended)), len(steps))
     return steps[at:]
@@ -157,7 +157,7 @@ def _facts(ended: "EndedTransaction", writes: "Writes") -> Facts:
             "Took": lasted_text(ended),
             "From the first step to the last": duration_text(whole_ms),
             "Longest step": _longest_text(steps),
-            "Longest after the decision": _longest_text(_after_decision(ended, steps)),
+            "Longest after the decision": _longest_text(after_decision(ended, steps)),
         }
     )
 
@@ -193,7 +193,7 @@ def _document(ended: "EndedTransaction", writes: "Writes") -> Json:
         "writes": [_write_document(at, each) for at, each in writes.items()],
         "steps": steps_document(steps),
         "longest_step": _longest_document(longest_of(steps)),
-        "longest_step_after_decision": _longest_document(longest_of(_after_decision(ended, steps))),
+        "longest_step_after_decision": _longest_document(longest_of(after_decision(ended, steps))),
     }
 
 
