@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 from open_connections import watch_open_connections
 from surroundings import (
     collect_quietly,
+    leave_out_clients_of_spark,
     leave_out_earlier_loops,
     leave_out_tracebacks_of_garbage,
     own_log_configuration,
@@ -113,6 +114,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     else:
         files = {item.path for item in long}
         items.sort(key=lambda item: turn(item.nodeid, is_long=item.path in files))
+
+
+@pytest.fixture
+def caplog(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    """Leave out of a test's log the lines of clients that are not of the test."""
+    caplog.handler.addFilter(leave_out_clients_of_spark)
+    yield caplog
+    caplog.handler.removeFilter(leave_out_clients_of_spark)
 
 
 @pytest.fixture(autouse=True)

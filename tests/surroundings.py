@@ -94,6 +94,14 @@ def leave_out_tracebacks_of_garbage(record: logging.LogRecord) -> bool:
     return True
 
 
+def leave_out_clients_of_spark(record: logging.LogRecord) -> bool:
+    """Filter a log: clients of Spark's tests miss their clusters, in a thread that never ends.
+
+    `pyspark_semel.connection` names the thread.
+    """
+    return record.threadName != f"semel-{record.process}"
+
+
 @contextmanager
 def own_log_configuration() -> Iterator[None]:
     """Put structlog's configuration back at the end of the block.

@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import grpc
@@ -128,3 +129,11 @@ def test_log_is_configured_after_a_test_as_it_was_before() -> None:
     with own_log_configuration():
         structlog.reset_defaults()
     assert structlog.get_config()["logger_factory"] is factory
+
+
+def test_log_of_a_test_has_no_lines_of_clients_of_spark(caplog: pytest.LogCaptureFixture) -> None:
+    for name in (f"semel-{os.getpid()}", "of this test"):
+        thread = threading.Thread(target=logging.getLogger().error, args=(name,), name=name)
+        thread.start()
+        thread.join()
+    assert caplog.messages == ["of this test"]

@@ -10,9 +10,9 @@ from typing import Literal
 
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, Page, async_playwright
-from web_console.console_stage import OPEN_MS
+from web_console.open_transactions import open_transaction
 
-from aiosemel import ProducerOptions, SemelClient, TransactionalProducer
+from aiosemel import SemelClient, TransactionalProducer
 from semel_console.options import ConsoleOptions, Listen
 from semel_console.serving import listening, serve, url_of
 from semel_local import LocalCluster
@@ -119,12 +119,9 @@ class Stand:
         self, transactional_id: str, topic: str, *, value: bytes = b"open", partition: int = 0
     ) -> TransactionalProducer:
         """Return a producer whose transaction is open, and known to its coordinator."""
-        options = ProducerOptions(transaction_timeout_ms=OPEN_MS, registration_delay_ms=0)
-        producer = self.client.transactional_producer(transactional_id, options)
-        await producer.init_transactions()
-        await producer.begin_transaction()
-        await producer.send_and_wait(topic, value, partition=partition)
-        return producer
+        return await open_transaction(
+            self.client, transactional_id, topic, value=value, partition=partition
+        )
 
 
 @asynccontextmanager

@@ -8,16 +8,15 @@ from dataclasses import dataclass, replace
 
 import httpx
 from html_check import PageReader, read_page
+from web_console.open_transactions import open_transaction
 
-from aiosemel import ProducerOptions, SemelClient, TransactionalProducer
+from aiosemel import SemelClient, TransactionalProducer
 from semel_console.options import ConsoleOptions
 from semel_console.web.app import make_app
 from semel_local import LocalCluster
 
 HTML_MAX_BYTES = 64 << 10
 WAIT_MAX_S = 30.0
-OPEN_MS = 600_000
-"""How long the transactions of tests may stay open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +57,9 @@ class Stage:
         self, transactional_id: str, topic: str, *, value: bytes = b"open", partition: int = 0
     ) -> TransactionalProducer:
         """Return a producer whose transaction is open, and known to its coordinator."""
-        options = ProducerOptions(transaction_timeout_ms=OPEN_MS, registration_delay_ms=0)
-        producer = self.client.transactional_producer(transactional_id, options)
-        await producer.init_transactions()
-        await producer.begin_transaction()
-        await producer.send_and_wait(topic, value, partition=partition)
-        return producer
+        return await open_transaction(
+            self.client, transactional_id, topic, value=value, partition=partition
+        )
 
 
 @asynccontextmanager

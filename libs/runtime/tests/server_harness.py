@@ -1,7 +1,6 @@
 """A real gRPC server on loopback with group-coordinator handlers that a test scripts."""
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -109,9 +108,3 @@ def answering(response: Message) -> Callable[[Message, Call], Awaitable[Message]
         return response
 
     return handler
-
-
-def logged_here(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """Return the messages of this thread: clients of earlier tests may live on in others."""
-    here = threading.get_ident()
-    return [record.getMessage() for record in caplog.records if record.thread == here]

@@ -11,7 +11,6 @@ import pytest
 from google.protobuf.message import Message
 from joserfc import jwt
 from security_harness import AUDIENCE, ISSUER, OPTIONS, Issuer
-from server_harness import logged_here
 
 from semel.broker.v1 import broker_pb2 as broker
 from semel_common.errors import NetworkExceptionError, SaslAuthenticationError, SemelError
@@ -197,4 +196,4 @@ async def test_a_stream_ends_with_the_token_of_its_caller_without_a_request(
             await waiting
         tokens.append(issuer.token())
         await connection.call(FETCH, broker.FetchRequest(), timeout_ms=50_000)
-    assert not logged_here(caplog)
+    assert not caplog.messages

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 import pytest
 import structlog
 from security_harness import Authority, Issuer, server_tls
-from server_harness import GROUP_METHODS, UNARY, Request, answering, echo, logged_here, serving
+from server_harness import GROUP_METHODS, UNARY, Request, answering, echo, serving
 from visiting import offer_of, visiting
 
 from semel.common.v1.frames_pb2 import OpenFramesRequest, OpenFramesResponse
@@ -267,7 +267,7 @@ async def test_grpc_ends_connections_without_a_call_and_clients_do_not_notice(
         async with connected(port, HTTP2_PREFACE + HTTP2_SETTINGS) as (idle,), asyncio.timeout(50):
             assert await is_closed(idle)
         await served.connection.call(UNARY, Request(), timeout_ms=5_000)
-    assert not logged_here(caplog)
+    assert not caplog.messages
 
 
 async def test_grpc_takes_so_many_connections_and_others_when_these_are_gone() -> None:
