@@ -1,6 +1,7 @@
 """A proxy in the environment: the parts of a cluster ignore it, and clients use it if told to."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -9,9 +10,11 @@ from peers import listening, relay
 from server_harness import Request, echo, serving
 
 from semel_common.errors import NetworkExceptionError
+from semel_common.telemetry.span_export import open_telemetry
 from semel_common.wire.channel_options import ChannelOptions
 from semel_common.wire.grpc_connection import GrpcConnector
 from semel_common.wire.methods import TXN_OFFSET_COMMIT
+from semel_runtime.testing.collector import collecting
 
 ELSEWHERE = "192.0.2.1:9092"
 """An address for documentation: no machine has it."""
@@ -67,4 +70,18 @@ async def test_connection_to_another_machine_goes_by_no_proxy_by_default(
     async with serving(echo) as served, proxy(served.address, monkeypatch) as asked:
         with pytest.raises(NetworkExceptionError):
             await call("nosuch.invalid:9092", use_proxy=False, timeout_ms=5_000)
+    assert asked == []
+
+
+async def test_spans_reach_a_collector_on_this_machine_by_no_proxy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with collecting() as collector:
+        async with proxy(collector.endpoint.removeprefix("http://"), monkeypatch) as asked:
+            monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.endpoint)
+            telemetry = open_telemetry(os.environ, "semel-test")
+            assert telemetry is not None
+            telemetry.tracer("test").start_span("span").end()
+            await telemetry.aclose()
+    assert collector.services() == {"semel-test"}
     assert asked == []

@@ -10,7 +10,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-_DIRECT = (("grpc.enable_http_proxy", "0"),)
+from semel_common.wire.channel_options import DIRECT
 
 
 class ProcessResource(Resource):
@@ -42,7 +42,7 @@ def exporting_provider(attributes: Mapping[str, str], *, direct: bool) -> Tracer
     """
     resource = ProcessResource(Resource.create(dict(attributes)))
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
-    provider.add_span_processor(
-        BatchSpanProcessor(OTLPSpanExporter(channel_options=_DIRECT if direct else None))
-    )
+    options = (DIRECT,) if direct else None
+    exporter = OTLPSpanExporter(channel_options=options)  # type: ignore[arg-type]  # gRPC ignores a text, which the exporter's annotation asks for
+    provider.add_span_processor(BatchSpanProcessor(exporter))
     return provider
