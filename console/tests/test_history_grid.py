@@ -1,6 +1,9 @@
 """The table of the history names the program that wrote, and who ended it by hand."""
 
+from dataclasses import replace
+
 import pytest
+from ended_transactions import ENDED
 
 from aiosemel import (
     AbortReason,
@@ -23,23 +26,12 @@ def test_a_row_names_the_program_and_who_ended_it_by_hand(reason: str, by_hand: 
 
 
 def ended(reason: str) -> EndedTransaction:
-    return EndedTransaction(
-        transactional_id="till",
-        producer_id=7,
-        producer_epoch=3,
-        txn_version=None,
+    return replace(
+        ENDED,
         outcome=KnownOutcome.ABORTED,
         abort_reason=AbortReason.OPERATOR,
-        start_time_ms=1,
-        prepared_time_ms=None,
-        decided_time_ms=2,
-        completed_time_ms=3,
-        participants=(),
-        participant_count=0,
-        traceparent="",
         client=TransactionClient(
             name=f"billing-3-{7:032x}", address="10.0.0.7", principal="User:billing"
         ),
         operator=TransactionOperator(name="ada", reason=reason, principal="User:ada", address=""),
-        position="1",
     )

@@ -1,11 +1,12 @@
 """The time of a transaction's program hides no slow marker, on the page of an ended transaction."""
 
+from dataclasses import replace
+
 import pytest
+from ended_transactions import ENDED
 
 from aiosemel import (
     EndedParticipant,
-    EndedTransaction,
-    KnownOutcome,
     TopicPartition,
     TransactionOperator,
 )
@@ -63,23 +64,14 @@ def shown(
     participant = EndedParticipant(
         partition=AT, group_id=None, commits=True, marker_time_ms=BEGAN_MS + marker_ms
     )
-    ended = EndedTransaction(
-        transactional_id="till",
-        producer_id=7,
-        producer_epoch=3,
-        txn_version=None,
-        outcome=KnownOutcome.COMMITTED,
-        abort_reason=None,
+    ended = replace(
+        ENDED,
         start_time_ms=BEGAN_MS,
-        prepared_time_ms=None,
         decided_time_ms=BEGAN_MS + decided_ms,
         completed_time_ms=BEGAN_MS + completed_ms,
         participants=(participant,),
         participant_count=1,
-        traceparent="",
-        client=None,
         operator=operator,
-        position="1",
     )
     blocks = [block for each in ended_sections(ended, cell(None), {}) for block in each.blocks]
     steps = next(each for each in blocks if isinstance(each, Grid))

@@ -1,10 +1,11 @@
 """The link from a transaction to its trace, and the text where there is no link."""
 
+from dataclasses import replace
+
 import pytest
+from ended_transactions import ENDED
 
 from aiosemel import (
-    EndedTransaction,
-    KnownOutcome,
     Participants,
     TransactionalIdDescription,
     TransactionDescription,
@@ -54,24 +55,7 @@ def trace_of(traceparent: str, jaeger: str, *, is_open: bool) -> Cell:
         abort_reason=None,
         traceparent=traceparent,
     )
-    ended = EndedTransaction(
-        transactional_id="till",
-        producer_id=7,
-        producer_epoch=3,
-        txn_version=None,
-        outcome=KnownOutcome.COMMITTED,
-        abort_reason=None,
-        start_time_ms=5,
-        prepared_time_ms=None,
-        decided_time_ms=6,
-        completed_time_ms=7,
-        participants=(),
-        participant_count=0,
-        traceparent=traceparent,
-        client=None,
-        operator=None,
-        position="1",
-    )
+    ended = replace(ENDED, traceparent=traceparent)
     asked = Asked(
         transactional_id="till",
         described=TransactionalIdDescription(
