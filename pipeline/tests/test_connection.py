@@ -54,7 +54,6 @@ def test_what_was_imported_since_the_last_task_is_left_out_of_collections_of_gar
     monkeypatch.setitem(sys.modules, "imported_by_a_task", ModuleType("imported_by_a_task"))
     assert connect(NOBODY, api_timeout_ms=60_000) is connection
     assert len(gc.get_objects()) < 1_000
-    gc.unfreeze()
 
 
 def test_an_address_that_is_none_is_refused() -> None:

@@ -275,7 +275,6 @@ def _stage() -> Iterator[Stage]:
             services.pop().volume.tables.handles.clear()
         network.clear()
         bury(loop)
-        gc.unfreeze()
 
 
 def _services(

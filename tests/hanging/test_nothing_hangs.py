@@ -1,6 +1,7 @@
 """A client vanishes at every step, every message is lost once, epochs are made up."""
 
 import asyncio
+import gc
 from collections.abc import Iterator
 from itertools import count
 
@@ -53,6 +54,16 @@ _numbers = count(1)
 def stage() -> Iterator[Stage]:
     with a_stage() as made:
         yield made
+
+
+def test_garbage_of_earlier_tests_does_not_come_back_after_a_stage() -> None:
+    """It would complain in the middle of whichever test runs next."""
+    with a_stage():
+        pass
+    frozen = gc.get_freeze_count()
+    with a_stage():
+        pass
+    assert gc.get_freeze_count() >= frozen > 0
 
 
 async def transact(client: SemelClient) -> None:
