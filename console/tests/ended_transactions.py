@@ -1,6 +1,13 @@
-"""A transaction that has ended, of which tests change what they look at."""
+"""An ended transaction, and the page of an old one: tests change the fields that they check."""
 
-from aiosemel import EndedTransaction, KnownOutcome
+from aiosemel import (
+    EndedTransaction,
+    KnownOutcome,
+    TransactionalIdDescription,
+    TransactionHistory,
+)
+from semel_console.views.transaction_view import Asked
+from semel_console.views.unfinished_view import Told
 
 ENDED = EndedTransaction(
     transactional_id="till",
@@ -20,3 +27,22 @@ ENDED = EndedTransaction(
     operator=None,
     position="1",
 )
+
+DESCRIBED = TransactionalIdDescription(
+    transactional_id="till",
+    producer_id=7,
+    producer_epoch=300,
+    transaction_timeout_ms=60_000,
+    transactions=(),
+)
+ASKED = Asked(
+    transactional_id="till",
+    described=DESCRIBED,
+    epoch=3,
+    producer_id=None,
+    outcome=None,
+    history=TransactionHistory(transactions=(), behind=None),
+    told=Told(),
+    ended_writes={},
+)
+"""What the page of epoch 3 has asked: it is not open, and the history has no entry of it."""

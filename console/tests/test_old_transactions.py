@@ -1,16 +1,16 @@
 """The page of a transaction that the history no longer has, or that is too old to know."""
 
+from dataclasses import replace
+
 import pytest
+from ended_transactions import ASKED
 
 from aiosemel import (
     KnownOutcome,
-    TransactionalIdDescription,
-    TransactionHistory,
     TransactionOutcomeDescription,
 )
 from semel_console.views.blocks import Notice
-from semel_console.views.transaction_view import Asked, transaction_page
-from semel_console.views.unfinished_view import Told
+from semel_console.views.transaction_view import transaction_page
 
 NO_ENTRY = "The history has no entry of this transaction"
 
@@ -24,17 +24,8 @@ NO_ENTRY = "The history has no entry of this transaction"
     ],
 )
 def test_the_page_says_what_is_not_known_any_more(outcome: KnownOutcome, told: list[str]) -> None:
-    asked = Asked(
-        transactional_id="till",
-        described=TransactionalIdDescription(
-            transactional_id="till",
-            producer_id=7,
-            producer_epoch=300,
-            transaction_timeout_ms=60_000,
-            transactions=(),
-        ),
-        epoch=3,
-        producer_id=None,
+    asked = replace(
+        ASKED,
         outcome=TransactionOutcomeDescription(
             transactional_id="till",
             producer_id=7,
@@ -45,9 +36,6 @@ def test_the_page_says_what_is_not_known_any_more(outcome: KnownOutcome, told: l
             current_epoch=300,
             time_left_ms=None,
         ),
-        history=TransactionHistory(transactions=(), behind=None),
-        told=Told(),
-        ended_writes={},
     )
     page = transaction_page(asked, 9, "", acts=False)
     notices = [

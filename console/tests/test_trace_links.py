@@ -3,22 +3,20 @@
 from dataclasses import replace
 
 import pytest
-from ended_transactions import ENDED
+from ended_transactions import ASKED, DESCRIBED, ENDED
 
 from aiosemel import (
     Participants,
-    TransactionalIdDescription,
     TransactionDescription,
     TransactionHistory,
     TransactionState,
 )
 from semel_console.views.blocks import Cell, Facts
-from semel_console.views.transaction_view import Asked, transaction_page
-from semel_console.views.unfinished_view import Told
+from semel_console.views.transaction_view import transaction_page
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 RECORDED = f"00-{TRACE}-b7ad6b7169203331-01"
-NOBODY = Participants(partitions=(), group_ids=())
+NO_PARTICIPANTS = Participants(partitions=(), group_ids=())
 JAEGER = "https://traces.example/jaeger/"
 
 
@@ -50,27 +48,16 @@ def trace_of(traceparent: str, jaeger: str, *, is_open: bool) -> Cell:
         producer_epoch=3,
         state=TransactionState.ONGOING,
         start_time_ms=5,
-        participants=NOBODY,
-        missing_markers=NOBODY,
+        participants=NO_PARTICIPANTS,
+        missing_markers=NO_PARTICIPANTS,
         abort_reason=None,
         traceparent=traceparent,
     )
     ended = replace(ENDED, traceparent=traceparent)
-    asked = Asked(
-        transactional_id="till",
-        described=TransactionalIdDescription(
-            transactional_id="till",
-            producer_id=7,
-            producer_epoch=3,
-            transaction_timeout_ms=60_000,
-            transactions=(opened,) if is_open else (),
-        ),
-        epoch=3,
-        producer_id=None,
-        outcome=None,
+    asked = replace(
+        ASKED,
+        described=replace(DESCRIBED, transactions=(opened,) if is_open else ()),
         history=TransactionHistory(transactions=() if is_open else (ended,), behind=None),
-        told=Told(),
-        ended_writes={},
     )
     page = transaction_page(asked, 9, jaeger, acts=False)
     (found,) = (
