@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from committed_records import decided_records, visible_records
+
 from aiosemel import (
-    ConsumerOptions,
     ConsumerRecord,
     DatabaseClient,
-    OffsetReset,
     Outputs,
     SemelClient,
     Transform,
@@ -90,16 +90,15 @@ class Ledger:
 
     async def visible_receipts(self) -> list[int]:
         """Return the receipts that readers of committed records see."""
-        options = ConsumerOptions(auto_offset_reset=OffsetReset.EARLIEST)
-        async with self.client.consumer(options=options) as consumer:
-            places = [(self.receipts, 0)]
-            consumer.assign(places)
-            ((_, end),) = (await consumer.end_offsets(places)).items()
-            found: list[int] = []
-            while await consumer.position(places[0]) < end:
-                for records in (await consumer.poll(500, 100)).values():
-                    found += [int(record.value or b"") for record in records]
-        return found
+        return _numbers(await visible_records(self.client, [(self.receipts, 0)]))
+
+    async def decided_receipts(self) -> list[int]:
+        """Return the receipts of committed transactions, when no transaction is open."""
+        return _numbers(await decided_records(self.client, [(self.receipts, 0)]))
+
+
+def _numbers(records: Records) -> list[int]:
+    return [int(record.value or b"") for record in records]
 
 
 async def ledger_of(layer: Layer, client: SemelClient, topic: str, name: str) -> Ledger:

@@ -10,8 +10,9 @@ from random import Random
 import asyncpg
 import pytest
 import pytest_asyncio
+from committed_records import decided_records
 
-from aiosemel import ConsumerOptions, OffsetReset, RelayOptions, SemelClient
+from aiosemel import RelayOptions, SemelClient
 from aiosemel.database import Outbox
 from database.layers import Layer, layer_named
 from database.running import running, until
@@ -105,13 +106,7 @@ async def events_of(client: SemelClient, topic: str) -> dict[int, list[int]]:
     """Return the numbers of each key, in the order of the log."""
     places = [(topic, partition) for partition in range(2)]
     found = defaultdict[int, list[int]](list)
-    options = ConsumerOptions(auto_offset_reset=OffsetReset.EARLIEST)
-    async with client.consumer(options=options) as consumer:
-        consumer.assign(places)
-        ends = await consumer.end_offsets(places)
-        while any([await consumer.position(each) < ends[each] for each in ends]):
-            for records in (await consumer.poll(5_000, 100)).values():
-                for record in records:
-                    key, number = (record.value or b"").split()
-                    found[int(key)].append(int(number))
+    for record in await decided_records(client, places):
+        key, number = (record.value or b"").split()
+        found[int(key)].append(int(number))
     return found

@@ -6,13 +6,12 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
+from committed_records import visible_records
 
 from aiosemel import (
     AfterRestore,
-    ConsumerOptions,
     ConsumerRecord,
     DatabaseBehindError,
-    OffsetReset,
     Relay,
     RelayOptions,
     SemelClient,
@@ -87,16 +86,9 @@ class Shop:
 
     async def events(self) -> list[ConsumerRecord]:
         """Return what readers of committed records see, partition after partition."""
-        places = [(self.topic, partition) for partition in range(2)]
-        found: list[ConsumerRecord] = []
-        options = ConsumerOptions(auto_offset_reset=OffsetReset.EARLIEST)
-        async with self.client.consumer(options=options) as consumer:
-            consumer.assign(places)
-            ends = await consumer.end_offsets(places)
-            while any([await consumer.position(each) < ends[each] for each in ends]):
-                for records in (await consumer.poll(500, 100)).values():
-                    found += records
-        return found
+        return await visible_records(
+            self.client, [(self.topic, partition) for partition in range(2)]
+        )
 
     async def has_sent(self, *numbers: int) -> bool:
         """Whether exactly these events are in the topic, each once."""

@@ -14,9 +14,10 @@ from random import Random
 from unittest.mock import patch
 
 import asyncpg
+from committed_records import decided_records
 from source_tree import ROOT
 
-from aiosemel import ConsumerOptions, OffsetReset, SemelClient, TopicPartition
+from aiosemel import SemelClient
 from aiosemel.database import create_tables
 from aiosemel.database.asyncpg import AsyncpgDatabase
 from demo_database.application import GROUP, LEDGER, ORDERS, RECEIPTS, URL
@@ -215,14 +216,6 @@ async def _nothing_prepared(client: SemelClient) -> None:
 
 async def _receipts(client: SemelClient) -> Counter[Line]:
     """Return all receipts that readers see."""
-    places = [TopicPartition(RECEIPTS, number) for number in range(PARTITIONS)]
-    found: Counter[Line] = Counter()
-    options = ConsumerOptions(auto_offset_reset=OffsetReset.EARLIEST)
-    async with client.consumer(options=options) as consumer:
-        consumer.assign(places)
-        ends = await consumer.end_offsets(places)
-        while any(consumer.positions().get(place, 0) < ends[place] for place in places):
-            for records in (await consumer.poll()).values():
-                receipts = [json.loads(record.value or b"") for record in records]
-                found.update((each["line"], Decimal(each["price"])) for each in receipts)
-    return found
+    places = [(RECEIPTS, number) for number in range(PARTITIONS)]
+    receipts = [json.loads(each.value or b"") for each in await decided_records(client, places)]
+    return Counter((each["line"], Decimal(each["price"])) for each in receipts)

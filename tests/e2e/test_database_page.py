@@ -8,10 +8,11 @@ from asyncio.subprocess import PIPE
 from pathlib import Path
 
 import pytest
+from committed_records import decided_records
 from documented.pages import blocks
 from documented.shell import ADDRESS
 
-from aiosemel import ConsumerOptions, OffsetReset, SemelClient
+from aiosemel import SemelClient
 from semel_local import LocalCluster
 from semel_runtime.testing.default_signals import default_signals
 
@@ -24,16 +25,7 @@ STORE, TRANSFORM, OUTBOX, PRODUCER = PROGRAMS
 
 
 async def records(client: SemelClient, topic: str) -> list[bytes | None]:
-    options = ConsumerOptions(auto_offset_reset=OffsetReset.EARLIEST)
-    async with client.consumer(options=options) as consumer:
-        place = (topic, 0)
-        consumer.assign([place])
-        ((_, end),) = (await consumer.end_offsets([place])).items()
-        found: list[bytes | None] = []
-        while await consumer.position(place) < end:
-            for polled in (await consumer.poll(500, 100)).values():
-                found += [record.value for record in polled]
-    return found
+    return [record.value for record in await decided_records(client, [(topic, 0)])]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 import pytest
+from committed_records import visible_records
 
 from aiosemel import (
     ClientOptions,
@@ -19,7 +20,6 @@ from aiosemel import (
     OffsetReset,
     ProducerFencedError,
     SemelClient,
-    TopicPartition,
     TransactionAbortedError,
 )
 from aiosemel.errors import AbortableTransactionError
@@ -108,16 +108,8 @@ async def read(client: SemelClient, topic: str, count: int) -> list[str]:
 
 async def visible(client: SemelClient, topic: str) -> list[str]:
     """Read the records that committed readers see by now, in order of values."""
-    options = ConsumerOptions(auto_offset_reset=OffsetReset.EARLIEST, fetch_max_wait_ms=50)
-    places = [TopicPartition(topic, partition) for partition in PARTITIONS]
-    values: list[str] = []
-    async with client.consumer(options=options) as consumer:
-        consumer.assign(places)
-        ends = await consumer.end_offsets(places)
-        while any(consumer.positions().get(place, 0) < ends[place] for place in places):
-            for records in (await consumer.poll(timeout_ms=500)).values():
-                values += [(record.value or b"").decode() for record in records]
-    return sorted(values)
+    records = await visible_records(client, [(topic, partition) for partition in PARTITIONS])
+    return sorted((record.value or b"").decode() for record in records)
 
 
 async def open_version(client: SemelClient, name: str) -> int | None:

@@ -6,11 +6,13 @@ import os
 import signal
 import sqlite3
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from committed_records import decided_records, visible_records
 
-from aiosemel import ConsumerOptions, OffsetReset, SemelClient, TopicPartition
+from aiosemel import ConsumerRecord, SemelClient
 from semel_local import LocalCluster
 from semel_runtime.testing.default_signals import default_signals
 
@@ -50,6 +52,7 @@ class Bank:
         self._cluster = cluster
         self._client = client
         self._file = folder / "bank.db"
+        self._places = [(topic, partition) for partition in range(4)]
         self._topic = topic
 
     async def run(self, killed_at: int = NEVER, by: signal.Signals = signal.SIGKILL) -> int:
@@ -75,17 +78,16 @@ class Bank:
             database.close()
 
     async def events(self) -> list[str]:
-        """The ids of the payments that readers of the topic see."""
-        places = [TopicPartition(self._topic, partition) for partition in range(4)]
-        options = ConsumerOptions(auto_offset_reset=OffsetReset.EARLIEST)
-        async with self._client.consumer(options=options) as consumer:
-            consumer.assign(places)
-            ends = await consumer.end_offsets(places)
-            found: list[str] = []
-            while any(consumer.positions().get(place, 0) < ends[place] for place in places):
-                for records in (await consumer.poll(100, 500)).values():
-                    found += [json.loads(record.value or b"")["id"] for record in records]
-        return sorted(found)
+        """The ids of the payments in the topic, with no transaction open there."""
+        return _ids(await decided_records(self._client, self._places))
+
+    async def visible_events(self) -> list[str]:
+        """The ids of the payments that readers see, whatever transaction is prepared."""
+        return _ids(await visible_records(self._client, self._places))
+
+
+def _ids(records: Sequence[ConsumerRecord]) -> list[str]:
+    return sorted(json.loads(record.value or b"")["id"] for record in records)
 
 
 @pytest.fixture
@@ -100,7 +102,7 @@ async def test_both_sides_agree_whatever_step_it_was_killed_after(bank: Bank, st
         assert await bank.run(killed_at) == -signal.SIGKILL
         # The records that readers see are in the database: it has decided.
         booked = [str(row[0]) for row in bank.rows("SELECT id FROM payment ORDER BY id")]
-        assert set(await bank.events()) <= set(booked)
+        assert set(await bank.visible_events()) <= set(booked)
     assert await bank.run() == 0
     assert bank.rows("SELECT id FROM payment ORDER BY id") == [("order-1",), ("order-2",)]
     assert await bank.events() == ["order-1", "order-2"]

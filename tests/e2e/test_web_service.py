@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from committed_records import decided_records
 
-from aiosemel import ConsumerOptions, IsolationLevel, OffsetReset, SemelClient, TopicPartition
+from aiosemel import SemelClient
 from semel_local import LocalCluster
 from semel_local.layout import Role
 from semel_runtime.testing.default_signals import default_signals
@@ -128,18 +129,9 @@ async def serving(cluster: LocalCluster, *options: str) -> AsyncIterator[Service
 
 async def read(client: SemelClient, topic: str) -> list[tuple[str, bytes]]:
     """Return keys and values of all that is committed in a topic, when readers see it."""
-    places = [TopicPartition(topic, number) for number in range(PARTITIONS)]
-    found: list[tuple[str, bytes]] = []
-    everything = ConsumerOptions(isolation_level=IsolationLevel.READ_UNCOMMITTED)
-    async with client.consumer(options=everything) as consumer:
-        ends = await consumer.end_offsets(places)
-    options = ConsumerOptions(auto_offset_reset=OffsetReset.EARLIEST)
-    async with client.consumer(options=options) as consumer:
-        consumer.assign(places)
-        while any(consumer.positions().get(place, 0) < ends[place] for place in places):
-            for records in (await consumer.poll(timeout_ms=500)).values():
-                found += [((record.key or b"").decode(), record.value or b"") for record in records]
-    return found
+    places = [(topic, number) for number in range(PARTITIONS)]
+    records = await decided_records(client, places)
+    return [((record.key or b"").decode(), record.value or b"") for record in records]
 
 
 async def order(service: Service, key: str) -> bytes:
