@@ -82,6 +82,7 @@ FILES: Mapping[str, str] = {
     "tests/tracing/test_transaction_traces.py": "processes",
     "tests/untrusted/test_untrusted_servers.py": "processes",
     "tests/web_console/test_console_sign_in.py": "processes",
+    "tests/web_console/test_incomplete_lists.py": "processes",
 }
 """Files whose tests need an engine, in folders whose other tests need none."""
 

@@ -97,7 +97,8 @@ _PAGES = {
         " every error with its number.",
         "SemelError RetriableError AbortableTransactionError ApplicationRecoverableError"
         " InvalidRequestError AuthorizationError SaslAuthenticationError BaseOffsetMismatchError"
-        " ClosedError IllegalStateError JointOutcomeUnknownError JointOwnerMismatchError"
+        " ClosedError IllegalStateError IncompleteListError JointOutcomeUnknownError"
+        " JointOwnerMismatchError"
         " NoFreeProducerError NoOffsetForPartitionError ProducerFencedError RequestTimedOutError"
         " TransactionAbortedError TransactionOutcomeUnknownError DatabaseAheadError"
         " DatabaseBehindError DatabaseSessionEndedError DatabaseTablesError"

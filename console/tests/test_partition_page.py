@@ -4,6 +4,7 @@ from aiosemel import PartitionDescription, PartitionProducers, TopicPartition
 from semel_console.insight.offset_views import Watermarks
 from semel_console.views.blocks import Missing
 from semel_console.views.partition_view import AskedPartition, partition_page
+from semel_console.views.record_views.aborted_view import AbortedRanges
 
 AWAY = Missing(what="The holder", why="coordinator-0 does not answer")
 
@@ -24,6 +25,7 @@ def asked(stable_end: int) -> AskedPartition:
             producers=(),
             producer_count=0,
         ),
+        aborted=AbortedRanges(known=(), missing=()),
     )
 
 

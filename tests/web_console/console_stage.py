@@ -64,10 +64,17 @@ class Stage:
 
 @asynccontextmanager
 async def console_stage(
-    *, brokers: int = 1, options: ConsoleOptions | None = None
+    *,
+    coordinators: int = 1,
+    brokers: int = 1,
+    group_coordinators: int = 1,
+    options: ConsoleOptions | None = None,
 ) -> AsyncIterator[Stage]:
     """Start a cluster with a console."""
-    async with LocalCluster(brokers=brokers) as cluster, cluster.client() as client:
+    layout = LocalCluster(
+        coordinators=coordinators, brokers=brokers, group_coordinators=group_coordinators
+    )
+    async with layout as cluster, cluster.client() as client:
         given = options or ConsoleOptions(bootstrap=cluster.bootstrap)
         app = make_app(replace(given, bootstrap=cluster.bootstrap), lambda _: None)
         transport = httpx.ASGITransport(app=app)

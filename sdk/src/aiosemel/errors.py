@@ -5,7 +5,8 @@ Catch a class and do what its docstring says. A commit ends in one of three ways
 ``TransactionOutcomeUnknownError`` (its ``resolve()`` finds out).
 """
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Generic, Protocol, TypeVar
 
 from aiosemel.types.transaction_outcomes import Resolution
 from semel_common.client_errors import InvalidResponseError, SslAuthenticationError
@@ -75,6 +76,8 @@ from semel_common.errors import (
     UnsupportedAssignorError,
 )
 
+L = TypeVar("L")
+
 
 class Resolver(Protocol):
     """Finds out the outcome of a commit."""
@@ -90,6 +93,20 @@ class IllegalStateError(InvalidRequestError):
 
 class ClosedError(IllegalStateError):
     """The client, producer or consumer is not open yet, or is closed already."""
+
+
+class IncompleteListError(RequestTimedOutError, Generic[L]):
+    """Some instances did not answer a call that lists what all of them have.
+
+    ``partial`` is the list of the others, of the type that the call returns. ``errors`` has the
+    last error of each instance that did not answer, by its name, such as ``coordinator-1``.
+    """
+
+    def __init__(self, *, partial: L, errors: Mapping[str, RetriableError]) -> None:
+        reasons = "; ".join(f"{name}: {error.message}" for name, error in errors.items())
+        super().__init__(f"the list lacks the entries of instances that did not answer: {reasons}")
+        self.partial = partial
+        self.errors = errors
 
 
 class NoFreeProducerError(RetriableError):
@@ -260,6 +277,7 @@ __all__ = [
     "GroupMaxSizeReachedError",
     "GroupSubscribedToTopicError",
     "IllegalStateError",
+    "IncompleteListError",
     "InconsistentClusterIdError",
     "InvalidConfigError",
     "InvalidConfigurationError",

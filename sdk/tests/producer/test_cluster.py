@@ -243,7 +243,7 @@ async def test_an_unregistered_instance_is_looked_for(fake: FakeCluster) -> None
         metadata.broker_address(7)
     with pytest.raises(CoordinatorNotAvailableError, match="coordinator 3 is not"):
         metadata.instance_address(COORDINATOR, 3)
-    with pytest.raises(CoordinatorNotAvailableError, match="group_coordinator 3 is not"):
+    with pytest.raises(CoordinatorNotAvailableError, match="group-coordinator 3 is not"):
         metadata.instance_address(GROUP_COORDINATOR, 3)
     with pytest.raises(UnknownTopicOrPartitionError, match="no partition 2"):
         cluster.leader_of(TopicPartition(fake.topics["t"], 2))()
@@ -266,8 +266,14 @@ async def test_everyone_means_every_instance_of_the_layout() -> None:
     fake = FakeCluster(coordinators=3)
     cluster = cluster_of(fake)
     routes = await cluster.everyone(COORDINATOR, Deadline.after_ms(1_000))
-    assert [route() for route in routes] == ["coordinator:1", "coordinator1:1", "coordinator2:1"]
-    (group,) = await cluster.everyone(GROUP_COORDINATOR, Deadline.after_ms(1_000))
+    assert [route() for route in routes.values()] == [
+        "coordinator:1",
+        "coordinator1:1",
+        "coordinator2:1",
+    ]
+    assert [*routes] == ["coordinator-0", "coordinator-1", "coordinator-2"]
+    ((name, group),) = (await cluster.everyone(GROUP_COORDINATOR, Deadline.after_ms(1_000))).items()
+    assert name == "group-coordinator-0"
     assert group() == "group:1"
 
 

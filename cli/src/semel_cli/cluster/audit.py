@@ -10,6 +10,7 @@ from semel_cli.shared.command_session import with_client
 from semel_cli.shared.documents import document
 from semel_cli.shared.options import INT64_MAX, not_empty
 from semel_cli.shared.output import Format, FormatOption, Table, examples, note, show
+from semel_cli.shared.partial_lists import listed_in_part
 from semel_cli.transactions.history import BehindOption, WithinOption
 from semel_console.insight.texts import time_text
 
@@ -52,21 +53,24 @@ def audit(
     from_ms = None if within is None else time.time_ns() // 1_000_000 - int(within * 1000)
     found = with_client(
         bootstrap,
-        lambda client: client.admin().operators.list_audit(
-            actions=action or (),
-            principal=principal,
-            address=address,
-            from_time_ms=from_ms,
-            behind=behind or None,
-            limit=limit,
+        lambda client: listed_in_part(
+            client.admin().operators.list_audit(
+                actions=action or (),
+                principal=principal,
+                address=address,
+                from_time_ms=from_ms,
+                behind=behind or None,
+                limit=limit,
+            )
         ),
     )
-    if found.behind is not None:
-        note(f"there are more: see --limit, or go on with --behind {found.behind}")
-    _show(found, output_format)
+    _show(found.entries, output_format)
+    found.check()
 
 
 def _show(found: "AuditLog", output_format: Format) -> None:
+    if found.behind is not None:
+        note(f"there are more: see --limit, or go on with --behind {found.behind}")
     show(
         output_format,
         {

@@ -27,6 +27,7 @@ from semel_cli.shared.output import (
     progress,
     show,
 )
+from semel_cli.shared.partial_lists import listed_in_part
 
 if TYPE_CHECKING:
     from aiosemel import GroupDescription, SemelClient, TopicPartition
@@ -43,7 +44,8 @@ def list_groups(
     output_format: FormatOption = Format.TEXT, bootstrap: BootstrapOption = None
 ) -> None:
     """List all consumer groups."""
-    groups = with_client(bootstrap, lambda client: client.admin().list_groups())
+    listed = with_client(bootstrap, lambda client: listed_in_part(client.admin().list_groups()))
+    groups = listed.entries
     show(
         output_format,
         [
@@ -56,6 +58,7 @@ def list_groups(
             empty="No groups yet: semel consume TOPIC --group NAME",
         ),
     )
+    listed.check()
 
 
 @app.command(epilog=examples("semel groups describe reports"))

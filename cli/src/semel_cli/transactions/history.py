@@ -19,6 +19,7 @@ from semel_cli.shared.output import (
     note,
     show,
 )
+from semel_cli.shared.partial_lists import Listed, listed_in_part
 from semel_cli.transactions.views import client_document, client_text
 from semel_console.insight.texts import duration_text, time_text
 
@@ -115,16 +116,18 @@ def history(  # noqa: PLR0913, PLR0917 - each option is an argument
         partition=partition,
         group_id=group,
     )
-    _show(_ask(bootstrap, wanted, behind, limit), output_format)
+    found = _ask(bootstrap, wanted, behind, limit)
+    _show(found.entries, output_format)
+    found.check()
 
 
 def _ask(
     bootstrap: str | None, wanted: "HistoryFilter", behind: str, limit: int
-) -> "TransactionHistory":
+) -> "Listed[TransactionHistory]":
     return with_client(
         bootstrap,
-        lambda client: client.admin().transaction_history(
-            wanted, behind=behind or None, limit=limit
+        lambda client: listed_in_part(
+            client.admin().transaction_history(wanted, behind=behind or None, limit=limit)
         ),
     )
 

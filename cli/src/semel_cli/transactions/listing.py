@@ -20,6 +20,7 @@ from semel_cli.shared.output import (
     note,
     show,
 )
+from semel_cli.shared.partial_lists import Listed, listed_in_part
 from semel_cli.transactions import ending, history, outcome, timeline
 from semel_cli.transactions.complete import EXAMPLES as COMPLETE_EXAMPLES
 from semel_cli.transactions.complete import complete
@@ -111,8 +112,8 @@ def list_transactions(  # noqa: PLR0913, PLR0917 - each option is an argument
     longer_ms = None if running_longer_than is None else int(running_longer_than * 1000)
     states = [_state(each) for each in state or ()]
 
-    async def work(client: "SemelClient") -> "tuple[TransactionListing, ...]":
-        return await client.admin().list_transactions(
+    async def work(client: "SemelClient") -> "Listed[tuple[TransactionListing, ...]]":
+        asked = client.admin().list_transactions(
             states=states,
             producer_ids=producer_id or (),
             running_longer_than_ms=longer_ms,
@@ -121,11 +122,14 @@ def list_transactions(  # noqa: PLR0913, PLR0917 - each option is an argument
             limit=limit,
             behind=behind,
         )
+        return await listed_in_part(asked)
 
     listed = with_client(bootstrap, work)
-    if len(listed) == limit:
-        note(f"there may be more: see --limit, or go on with --behind '{listed[-1].position}'")
-    _show_list(listed, output_format)
+    entries = listed.entries
+    if len(entries) == limit:
+        note(f"there may be more: see --limit, or go on with --behind '{entries[-1].position}'")
+    _show_list(entries, output_format)
+    listed.check()
 
 
 @app.command(epilog=examples("semel transactions describe orders-1"))

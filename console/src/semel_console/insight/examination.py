@@ -13,7 +13,7 @@ from aiosemel import (
     TransactionOrder,
     TransactionState,
 )
-from aiosemel.errors import RetriableError, SemelError
+from aiosemel.errors import IncompleteListError, RetriableError, SemelError
 from semel_console.insight import doctor_checks
 from semel_console.insight.doctor_checks import Finding, Thresholds
 
@@ -49,14 +49,14 @@ async def examine(admin: Admin, limits: Thresholds, *, ids_max: int | None = Non
         opening = tasks.create_task(
             _told(admin.operators.list_open_transactions(limit=_OPEN_MAX), _NOTHING_OPEN)
         )
-        listing = tasks.create_task(_told(_listed(admin, ids_max), ()))
+        listing = tasks.create_task(_listed(admin, ids_max))
         moving = tasks.create_task(_told(admin.moves.list_partition_reassignments(), {}))
     opened, opening_error = opening.result()
     listed, listing_error = listing.result()
     moves, moving_error = moving.result()
     left_out = {
         "open transactions": opening_error,
-        "transactional ids": listing_error,
+        "some transactional ids" if listed else "transactional ids": listing_error,
         "moves of partitions": moving_error,
     }
     errors = _some(left_out.values())
@@ -90,29 +90,40 @@ async def examine(admin: Admin, limits: Thresholds, *, ids_max: int | None = Non
 def _some(errors: Collection[SemelError | None]) -> list[SemelError]:
     """Return the errors of coordinators that are away; raises others, and one if all are."""
     found = [each for each in errors if each is not None]
+    knows_nothing = len(found) == len(errors)
+    causes: list[SemelError] = []
     for error in found:
-        if not isinstance(error, RetriableError) or len(found) == len(errors):
+        if isinstance(error, IncompleteListError):
+            causes += error.errors.values()
+        elif knows_nothing or not isinstance(error, RetriableError):
             raise error
-    return found
+        else:
+            causes.append(error)
+    return causes
 
 
 async def _told(asked: Awaitable[T], nothing: T) -> tuple[T, SemelError | None]:
-    """Return an answer, or nothing and the reason why."""
+    """Return an answer and None; else its part, or nothing, and the reason why."""
     try:
         return await asked, None
+    except IncompleteListError as error:
+        return error.partial, error
     except SemelError as error:
         return nothing, error
 
 
-async def _listed(admin: Admin, ids_max: int | None) -> tuple[TransactionListing, ...]:
+async def _listed(
+    admin: Admin, ids_max: int | None
+) -> tuple[tuple[TransactionListing, ...], SemelError | None]:
     """Return some transactional ids, and all with a decided or prepared transaction."""
-    listed = await admin.list_transactions(limit=ids_max)
+    listed, error = await _told(admin.list_transactions(limit=ids_max), ())
     if ids_max is None or len(listed) < ids_max:
-        return listed
-    busy = await admin.list_transactions(
-        states=_BUSY, order=TransactionOrder.OLDEST_FIRST, limit=ids_max
+        return listed, error
+    busy, busy_error = await _told(
+        admin.list_transactions(states=_BUSY, order=TransactionOrder.OLDEST_FIRST, limit=ids_max),
+        (),
     )
-    return tuple({_key(each): each for each in (*listed, *busy)}.values())
+    return tuple({_key(each): each for each in (*listed, *busy)}.values()), error or busy_error
 
 
 def _key(entry: TransactionListing) -> tuple[str, int, TransactionState]:

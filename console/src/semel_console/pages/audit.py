@@ -16,7 +16,7 @@ async def show(visit: Visit) -> Response:
         behind=visit.text("behind"),
     )
     seconds = PERIODS[wanted.period]
-    found = await visit.ask(
+    found, missing = await visit.ask_everyone(
         "The audit",
         visit.admin.operators.list_audit(
             actions=() if wanted.action == ANY else (wanted.action,),
@@ -27,4 +27,4 @@ async def show(visit: Visit) -> Response:
             limit=ROWS_MAX,
         ),
     )
-    return visit.show(audit_page(found, wanted))
+    return visit.show(audit_page(found, wanted).lacking(missing))

@@ -17,8 +17,9 @@ _PENDING_MAX = 20
 
 async def show_list(visit: Visit) -> Response:
     """Show the groups."""
-    listed = await visit.ask("The list", visit.admin.list_groups())
-    return visit.show(groups_page(listed, visit.text("q"), visit.text("after")))
+    listed, missing = await visit.ask_everyone("The list", visit.admin.list_groups())
+    page = groups_page(listed, visit.text("q"), visit.text("after"))
+    return visit.show(page.lacking(missing))
 
 
 async def show_one(visit: Visit) -> Response:

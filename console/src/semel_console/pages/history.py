@@ -26,7 +26,7 @@ async def show(visit: Visit) -> Response:
         behind=visit.text("behind"),
     )
     is_first = not wanted.behind
-    history = await visit.ask(
+    history, missing = await visit.ask_everyone(
         "The history",
         visit.admin.transaction_history(
             _filter(wanted),
@@ -34,7 +34,7 @@ async def show(visit: Visit) -> Response:
             limit=COUNTED_MAX if is_first else ROWS_MAX,
         ),
     )
-    return visit.show(history_page(history, wanted, visit.now_ms))
+    return visit.show(history_page(history, wanted, visit.now_ms).lacking(missing))
 
 
 def _filter(wanted: WantedHistory) -> HistoryFilter:

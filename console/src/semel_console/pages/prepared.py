@@ -11,7 +11,7 @@ from semel_console.web.visit import Visit
 
 async def show(visit: Visit) -> Response:
     """Show the prepared transactions, and what waits behind each."""
-    listed = await visit.ask("The list", visit.admin.list_prepared_transactions())
+    listed, missing = await visit.ask_everyone("The list", visit.admin.list_prepared_transactions())
     if isinstance(listed, Missing):
         return visit.show(prepared_page(listed, {}, visit.now_ms))
     ids = sorted({each.transactional_id for each in listed})
@@ -21,4 +21,4 @@ async def show(visit: Visit) -> Response:
             for name in ids[:SHOWN_MAX]
         }
     described = {name: task.result() for name, task in asked.items()}
-    return visit.show(prepared_page(ids, described, visit.now_ms))
+    return visit.show(prepared_page(ids, described, visit.now_ms).lacking(missing))

@@ -21,7 +21,7 @@ async def show(visit: Visit) -> Response:
         text=visit.text("transactional_id"),
         after=visit.text("after"),
     )
-    listed = await visit.ask(
+    listed, missing = await visit.ask_everyone(
         "The list",
         visit.admin.list_transactions(
             states=states_of(wanted.state),
@@ -31,4 +31,4 @@ async def show(visit: Visit) -> Response:
             behind=wanted.after or None,
         ),
     )
-    return visit.show(list_page(listed, wanted, visit.now_ms))
+    return visit.show(list_page(listed, wanted, visit.now_ms).lacking(missing))

@@ -4,7 +4,7 @@ A template renders each of them in one place, and escapes every text there.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import ClassVar
 
@@ -214,3 +214,27 @@ class Page:
     """The pages above this one."""
     is_live: bool = True
     """Whether the page is asked for again while a person looks at it."""
+
+    def lacking(self, missing: Sequence[Missing]) -> "Page":
+        """Return the page with the parts of its list that are missing, named at the top."""
+        if not missing:
+            return self
+        notice = Notice(
+            text="The page shows, and counts, only the entries of the instances that answered.",
+            tone=Tone.WARN,
+        )
+        top = Section(title="", blocks=(*missing, notice))
+        return replace(self, sections=(top, *map(_undecided, self.sections)))
+
+
+def _undecided(section: Section) -> Section:
+    """Let no sentence of a section say that all is well: the missing entries are unknown."""
+    return replace(
+        section,
+        blocks=[
+            replace(block, tone=Tone.PLAIN)
+            if isinstance(block, Notice) and block.tone is Tone.GOOD
+            else block
+            for block in section.blocks
+        ],
+    )

@@ -27,7 +27,7 @@ from semel_console.views.blocks import (
     cell,
     link,
 )
-from semel_console.views.record_views.aborted_view import AbortedRange, aborted_section
+from semel_console.views.record_views.aborted_view import AbortedRanges, aborted_section
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class AskedPartition:
     waiting: int | Missing
     """Records at and behind the last stable offset, of whatever transaction."""
     producers: PartitionProducers | Missing
-    aborted: Sequence[AbortedRange] | Missing = ()
+    aborted: AbortedRanges
 
 
 def partition_page(asked: AskedPartition) -> Page:

@@ -2,35 +2,35 @@
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from semel_console.insight.command_lines import command_line
 from semel_console.views import places
-from semel_console.views.blocks import Block, Cell, Grid, Missing, Notice, Page, Row, Section
+from semel_console.views.blocks import Cell, Grid, Missing, Notice, Page, Row, Section
 
 FOUND_MAX = 50
 
 
-def search_page(
-    text: str,
-    topics: Sequence[Cell] | Missing,
-    groups: Sequence[Cell] | Missing,
-    ids: Sequence[Cell] | Missing,
-) -> Page:
-    """Return what was found, each as a link."""
-    if not text:
-        sections: Sequence[Section] = (
-            Section(title="", blocks=(Notice(text="Type a part of a name into the field above."),)),
-        )
-    else:
-        sections = (
-            Section(title="Topics", note=_cut(topics), blocks=(_found(topics),)),
-            Section(title="Groups", note=_cut(groups), blocks=(_found(groups),)),
-            Section(title="Transactional ids", note=_cut(ids), blocks=(_found(ids),)),
-        )
+_KINDS = ("Topics", "Groups", "Transactional ids")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finds:
+    """The finds of one kind."""
+
+    links: Sequence[Cell]
+    missing: Sequence[Missing]
+    """The lists that are not here: they may have more finds."""
+
+
+def search_page(text: str, found: Sequence[Finds]) -> Page:
+    """Return the topics, groups and transactional ids that were found, each as a link."""
+    hint = Section(title="", blocks=(Notice(text="Type a part of a name into the field above."),))
+    kinds = [_section(kind, finds) for kind, finds in zip(_KINDS, found, strict=False)]
     return Page(
         title=f"Search: {text}" if text else "Search",
         command=_command(text) if text else "",
-        sections=sections,
+        sections=kinds if text else (hint,),
         is_live=False,
     )
 
@@ -47,18 +47,17 @@ def _command(text: str) -> str:
     )
 
 
-def _cut(names: Sequence[Cell] | Missing) -> str:
-    """Return the sentence about finds that the page leaves out; empty: it has all."""
-    if isinstance(names, Missing) or len(names) <= FOUND_MAX:
-        return ""
-    return f"More than {FOUND_MAX} names have this text: these are the first."
-
-
-def _found(names: Sequence[Cell] | Missing) -> Block:
-    if isinstance(names, Missing):
-        return names
-    return Grid(
+def _section(kind: str, finds: Finds) -> Section:
+    """Return the finds of one kind, and the lists in which there may be more."""
+    links = finds.links
+    is_cut = len(links) > FOUND_MAX
+    grid = Grid(
         headings=("Name",),
-        rows=[Row(cells=(name,)) for name in names[:FOUND_MAX]],
+        rows=[Row(cells=(each,)) for each in links[:FOUND_MAX]],
         empty="No name has this text.",
+    )
+    return Section(
+        title=kind,
+        note=f"More than {FOUND_MAX} names have this text: these are the first." if is_cut else "",
+        blocks=(*finds.missing, grid) if links or not finds.missing else finds.missing,
     )

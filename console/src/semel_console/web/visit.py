@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from aiosemel import Admin, SemelClient
-from aiosemel.errors import SaslAuthenticationError, SemelError
+from aiosemel.errors import IncompleteListError, SaslAuthenticationError, SemelError
 from semel_console.options import ConsoleOptions
 from semel_console.views.blocks import Missing, Page
 from semel_console.views.paging import PAGE_BYTES_MAX, within
@@ -111,6 +111,20 @@ class Visit:
             return await answer
         except SemelError as error:
             return self.explain(what, error)
+
+    async def ask_everyone(
+        self, what: str, answer: Awaitable[T]
+    ) -> tuple[T | Missing, tuple[Missing, ...]]:
+        """Return a list, or the part of the instances that answer, and the missing parts."""
+        try:
+            return await answer, ()
+        except IncompleteListError as error:
+            missing = [
+                self.explain(f"{what} of {name}", each) for name, each in error.errors.items()
+            ]
+            return error.partial, tuple(missing)
+        except SemelError as error:
+            return self.explain(what, error), ()
 
     def explain(self, what: str, error: SemelError) -> Missing:
         """Return which part of the page is missing, and why."""

@@ -2,10 +2,12 @@
 
 from collections.abc import Awaitable, Iterable
 from functools import partial
+from itertools import chain
 
 from aiosemel._admin.admin_part import AdminPart, numbers_of
 from aiosemel._answers.refusals import raise_refusal
 from aiosemel._cluster import from_wire
+from aiosemel._cluster.everyone import ask_everyone
 from aiosemel._cluster.metadata import GROUP_COORDINATOR
 from aiosemel._cluster.pages import pages
 from aiosemel._cluster.routes import Route
@@ -23,19 +25,26 @@ class GroupQueries(AdminPart):
     """Lists and describes groups."""
 
     async def list_groups(self, *, states: Iterable[GroupState] = ()) -> tuple[GroupListing, ...]:
-        """Return the groups of all group coordinators, by id; ``states`` empty: in any state."""
+        """Return the groups of all group coordinators, by id; ``states`` empty: in any state.
+
+        Raises IncompleteListError, which has the groups of the others, if some do not answer.
+        """
         wanted = numbers_of(states, _STATES)
-        found: list[GroupListing] = []
         deadline = self._deadline()
 
         def ask(route: Route, token: str) -> Awaitable[group.ListGroupsResponse]:
             request = group.ListGroupsRequest(states=wanted, page_token=token)
             return self._cluster.call(route, methods.LIST_GROUPS, request, deadline=deadline)
 
-        for route in await self._cluster.everyone(GROUP_COORDINATOR, deadline):
+        async def listed(route: Route) -> list[GroupListing]:
+            found: list[GroupListing] = []
             async for page in pages(partial(ask, route)):
                 found.extend(map(from_wire.group_listing, page.groups))
-        return tuple(sorted(found, key=lambda listing: listing.group_id))
+            return found
+
+        answers = await ask_everyone(self._cluster, GROUP_COORDINATOR, listed, deadline)
+        found = chain.from_iterable(answers.given)
+        return answers.whole(tuple(sorted(found, key=lambda listing: listing.group_id)))
 
     async def describe_group(self, group_id: str) -> GroupDescription:
         """Return one group; raises GroupIdNotFoundError."""

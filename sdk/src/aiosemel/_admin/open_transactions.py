@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from functools import partial
 
-from aiosemel._cluster.metadata import BROKER, COORDINATOR, GROUP_COORDINATOR
+from aiosemel._cluster.metadata import COORDINATOR, ROLE_NAMES
 from aiosemel._cluster.pages import pages
 from aiosemel._cluster.retry import Deadline
 from aiosemel._cluster.routes import Cluster, Route
@@ -18,7 +18,6 @@ from semel_common.wire import methods
 
 _PAGE_MAX = 10_000
 """The most open transactions that one answer may be asked for."""
-_ROLE_NAMES = {BROKER: "broker", GROUP_COORDINATOR: "group-coordinator"}
 
 
 class OpenTransactionSearch:
@@ -63,7 +62,7 @@ class OpenTransactionSearch:
             if instance.leader_partitions or not instance.instance.decommissioned
         )
         return [
-            (f"{_ROLE_NAMES[role]}-{number}", partial(self._cluster.address_of, role, number))
+            (f"{ROLE_NAMES[role]}-{number}", partial(self._cluster.address_of, role, number))
             for role, number in instances
             if role != COORDINATOR
         ]

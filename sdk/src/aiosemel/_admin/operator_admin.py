@@ -134,7 +134,8 @@ class Operators(AdminPart):
         These are the requests to coordinators: about transactions, topics, access rules, quotas,
         and leaders of partitions. ``actions`` are names of RPCs, ``address`` that of the caller,
         times those at which a request was taken up. ``behind`` of the returned part leads to the
-        one before. Raises InvalidRequestError.
+        one before. Raises InvalidRequestError; IncompleteListError, which has the part of the
+        others, if some coordinators do not answer.
         """
         request = history.ListAuditRequest(
             actions=actions,

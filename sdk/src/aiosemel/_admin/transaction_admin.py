@@ -11,6 +11,7 @@ from aiosemel._cluster.transaction_calls import (
     list_transactions,
 )
 from aiosemel._producer.transactions.two_phase_commit import complete_prepared
+from aiosemel.errors import IncompleteListError
 from aiosemel.types.descriptions import (
     TransactionalIdDescription,
     TransactionListing,
@@ -51,7 +52,9 @@ class TransactionAdmin(AdminPart):
 
         ``limit`` entries at the most; None: all. If there are as many, more may follow:
         ``position`` of the last one, given as ``behind``, leads to them. Raises InvalidRequestError
-        for a pattern that RE2 does not take, and for a ``behind`` that no entry has.
+        for a pattern that RE2 does not take, and for a ``behind`` that no entry has. Raises
+        IncompleteListError, which has the entries of the others, if some coordinators do not
+        answer.
         """
         request = transactions.ListTransactionsRequest(
             states=numbers_of(states, _STATES),
@@ -102,7 +105,8 @@ class TransactionAdmin(AdminPart):
 
         Coordinators keep them for a day, or for less if there are many
         (``transaction_history_entries_max`` and its like). ``behind`` of the returned part leads to
-        the one before. Raises InvalidRequestError.
+        the one before. Raises InvalidRequestError; IncompleteListError, which has the part of the
+        others, if some coordinators do not answer.
         """
         return await transaction_history(
             self._cluster, wanted, behind=behind, limit=limit, deadline=self._deadline()
@@ -114,10 +118,21 @@ class TransactionAdmin(AdminPart):
         """Return all prepared transactions, by transactional id, of each the oldest first.
 
         As ``list_transactions`` with ``TransactionState.PREPARED``, which also says since when.
+        Raises IncompleteListError as it does.
         """
-        listed = await self.list_transactions(
-            states=[TransactionState.PREPARED], transactional_id_pattern=transactional_id_pattern
-        )
+        try:
+            listed = await self.list_transactions(
+                states=[TransactionState.PREPARED],
+                transactional_id_pattern=transactional_id_pattern,
+            )
+        except IncompleteListError as error:
+            partial = self._prepared_ids(error.partial)
+            raise IncompleteListError(partial=partial, errors=error.errors) from error
+        return self._prepared_ids(listed)
+
+    def _prepared_ids(
+        self, listed: Iterable[TransactionListing]
+    ) -> tuple[PreparedTransactionId, ...]:
         return tuple(
             PreparedTransactionId(
                 transactional_id=entry.transactional_id,

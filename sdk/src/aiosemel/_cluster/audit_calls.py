@@ -3,6 +3,7 @@
 from functools import partial
 from heapq import nlargest
 
+from aiosemel._cluster.everyone import ask_everyone
 from aiosemel._cluster.metadata import COORDINATOR
 from aiosemel._cluster.pages import pages
 from aiosemel._cluster.retry import Deadline
@@ -24,17 +25,20 @@ async def list_audit(
     """Return the last ``limit`` entries that match; see ``Operators.list_audit``."""
     if limit < 1:
         raise InvalidRequestError(f"limit is {limit}: ask for one or more", field="limit")
-    found: list[wire.AuditEntry] = []
-    there_is_more = False
-    for route in await cluster.everyone(COORDINATOR, deadline):
-        listed, is_cut = await _listed(cluster, route, request, limit, deadline)
-        found += listed
-        there_is_more = there_is_more or is_cut
+    answers = await ask_everyone(
+        cluster,
+        COORDINATOR,
+        lambda route: _listed(cluster, route, request, limit, deadline),
+        deadline,
+    )
+    found = [entry for listed, _ in answers.given for entry in listed]
     chosen = nlargest(limit, found, key=lambda entry: entry.position)
-    there_is_more = there_is_more or len(found) > len(chosen)
-    return AuditLog(
-        entries=tuple(map(_ENTRY.read, chosen)),
-        behind=chosen[-1].position if there_is_more and chosen else None,
+    there_is_more = len(found) > len(chosen) or any(is_cut for _, is_cut in answers.given)
+    return answers.whole(
+        AuditLog(
+            entries=tuple(map(_ENTRY.read, chosen)),
+            behind=chosen[-1].position if there_is_more and chosen else None,
+        )
     )
 
 

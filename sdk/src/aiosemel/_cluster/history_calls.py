@@ -1,9 +1,11 @@
 """The history of transactions, put together from all coordinators."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Mapping
 from functools import partial
 from heapq import nlargest
+from typing import TypeAlias
 
+from aiosemel._cluster.everyone import Answers, ask_everyone
 from aiosemel._cluster.from_wire import TRANSACTION_CLIENT
 from aiosemel._cluster.metadata import COORDINATOR
 from aiosemel._cluster.pages import pages
@@ -32,6 +34,8 @@ OUTCOMES: Mapping[outcomes.TransactionOutcome.ValueType, KnownOutcome] = {
 _OUTCOME_NUMBERS = {outcome: number for number, outcome in OUTCOMES.items()}
 _OPERATOR = PlainMessage(TransactionOperator, wire.TransactionOperator)
 _REASON_NUMBERS = {reason: number for number, reason in REASONS.items()}
+_Part: TypeAlias = tuple[list[wire.EndedTransaction], bool]
+"""The last entries of one coordinator, and whether it has more."""
 
 
 async def transaction_history(
@@ -49,25 +53,27 @@ async def transaction_history(
     if limit < 1:
         raise InvalidRequestError(f"limit is {limit}: ask for one or more", field="limit")
     request = await _request(cluster, wanted, behind, deadline)
+
+    def ask(route: Route) -> Awaitable[_Part]:
+        return _listed(cluster, route, request, limit, deadline)
+
     if request.transactional_id:
-        routes: Iterable[Route] = (cluster.coordinator_of(request.transactional_id),)
+        coordinator = cluster.coordinator_of(request.transactional_id)
+        answers = Answers(given=(await ask(coordinator),), errors={})
     else:
-        routes = await cluster.everyone(COORDINATOR, deadline)
-    found: list[wire.EndedTransaction] = []
-    there_is_more = False
-    for route in routes:
-        listed, is_cut = await _listed(cluster, route, request, limit, deadline)
-        found += listed
-        there_is_more = there_is_more or is_cut
+        answers = await ask_everyone(cluster, COORDINATOR, ask, deadline)
+    found = [entry for listed, _ in answers.given for entry in listed]
     chosen = nlargest(limit, found, key=lambda entry: entry.position)
-    there_is_more = there_is_more or len(found) > len(chosen)
+    there_is_more = len(found) > len(chosen) or any(is_cut for _, is_cut in answers.given)
     topic_ids = {
         each.participant.topic_partition.topic_id for entry in chosen for each in entry.participants
     }
     names = await topic_names(cluster, topic_ids - {""}, deadline)
-    return TransactionHistory(
-        transactions=tuple(_ended(entry, names) for entry in chosen),
-        behind=chosen[-1].position if there_is_more and chosen else None,
+    return answers.whole(
+        TransactionHistory(
+            transactions=tuple(_ended(entry, names) for entry in chosen),
+            behind=chosen[-1].position if there_is_more and chosen else None,
+        )
     )
 
 
@@ -108,7 +114,7 @@ async def _listed(
     request: wire.ListTransactionHistoryRequest,
     limit: int,
     deadline: Deadline,
-) -> tuple[list[wire.EndedTransaction], bool]:
+) -> _Part:
     """Return the last entries of one coordinator, and whether it has more."""
 
     async def ask(wanted: int, token: str) -> wire.ListTransactionHistoryResponse:

@@ -29,6 +29,11 @@ from semel_common.wire import status
 BROKER = cluster.SERVICE_ROLE_BROKER
 COORDINATOR = cluster.SERVICE_ROLE_COORDINATOR
 GROUP_COORDINATOR = cluster.SERVICE_ROLE_GROUP_COORDINATOR
+ROLE_NAMES = {
+    BROKER: "broker",
+    COORDINATOR: "coordinator",
+    GROUP_COORDINATOR: "group-coordinator",
+}
 CONTROLLER_ID = 0
 """The controller is this coordinator."""
 Role: TypeAlias = cluster.ServiceRole.ValueType
@@ -141,8 +146,8 @@ class ClusterMetadata:
         """Return where an instance is; raises CoordinatorNotAvailableError."""
         address = self.addresses.get((role, instance_id))
         if address is None:
-            name = cluster.ServiceRole.Name(role).removeprefix("SERVICE_ROLE_").lower()
-            raise CoordinatorNotAvailableError(f"{name} {instance_id} is not registered")
+            name = f"{ROLE_NAMES[role]} {instance_id}"
+            raise CoordinatorNotAvailableError(f"{name} is not registered")
         return address
 
     def _transaction_log_address(self, partition: int) -> str:

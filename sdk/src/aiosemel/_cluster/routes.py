@@ -19,7 +19,7 @@ from aiosemel._answers.connector import CheckedConnector
 from aiosemel._cluster.coordinators import UNREACHABLE
 from aiosemel._cluster.identity import ClusterIdentity
 from aiosemel._cluster.last_error import Trouble
-from aiosemel._cluster.metadata import Role
+from aiosemel._cluster.metadata import ROLE_NAMES, Role
 from aiosemel._cluster.metadata_cache import MetadataCache
 from aiosemel._cluster.retry import (
     ADDRESS,
@@ -117,11 +117,14 @@ class Cluster:
         """Route to some instance that answers ClusterService: another one at every attempt."""
         return self.cache.coordinators.next
 
-    async def everyone(self, role: Role, deadline: Deadline) -> tuple[Route, ...]:
-        """Return a route to each coordinator, or each group coordinator, that there is now."""
+    async def everyone(self, role: Role, deadline: Deadline) -> dict[str, Route]:
+        """Return a route to each coordinator, or each group coordinator, by its name."""
         await self.cache.refresh_if_due(deadline)
         numbers = self.cache.metadata.instance_ids(role)
-        return tuple(partial(self.address_of, role, number) for number in numbers)
+        return {
+            f"{ROLE_NAMES[role]}-{number}": partial(self.address_of, role, number)
+            for number in numbers
+        }
 
     def address_of(self, role: Role, instance_id: int) -> str:
         """Return where an instance is; raises CoordinatorNotAvailableError."""

@@ -1,9 +1,11 @@
 """The questions to coordinators about transactions, of the admin client and of producers."""
 
 from collections.abc import Iterable, Mapping
+from itertools import chain
 
 from aiosemel._answers.refusals import raise_refusal
 from aiosemel._cluster import from_wire
+from aiosemel._cluster.everyone import ask_everyone
 from aiosemel._cluster.metadata import COORDINATOR, topics_in
 from aiosemel._cluster.metadata_cache import TOPICS_IN_REQUEST
 from aiosemel._cluster.pages import pages
@@ -85,11 +87,15 @@ async def list_transactions(
     """
     if limit is not None and limit < 1:
         raise InvalidRequestError(f"limit is {limit}: ask for one or more", field="limit")
-    found: list[transactions.TransactionListing] = []
-    for route in await cluster.everyone(COORDINATOR, deadline):
-        found += await _listed(cluster, route, request, limit, deadline)
+    answers = await ask_everyone(
+        cluster,
+        COORDINATOR,
+        lambda route: _listed(cluster, route, request, limit, deadline),
+        deadline,
+    )
+    found = list(chain.from_iterable(answers.given))
     found.sort(key=_place_by_age if request.order else _place_by_id)
-    return tuple(map(from_wire.transaction_listing, found[:limit]))
+    return answers.whole(tuple(map(from_wire.transaction_listing, found[:limit])))
 
 
 async def _listed(

@@ -17,24 +17,32 @@ class AbortedRange:
     writes: PartitionWrites | Missing
 
 
-def aborted_section(at: TopicPartition, aborted: Sequence[AbortedRange] | Missing) -> Section:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbortedRanges:
+    """The last aborted transactions that the coordinators know, if they answered."""
+
+    known: Sequence[AbortedRange]
+    missing: Sequence[Missing]
+
+
+def aborted_section(at: TopicPartition, aborted: AbortedRanges) -> Section:
     """Return the last aborted transactions of a partition, with the offsets of each."""
     title = "Aborted here: readers of committed records skip these offsets"
-    if isinstance(aborted, Missing):
-        return Section(title=title, blocks=(aborted,))
+    if aborted.missing and not aborted.known:
+        return Section(title=title, blocks=aborted.missing)
     grid = Grid(
         headings=("Offsets", "Marker", "Records", "Transaction", "Reason", "Completed"),
         numbers=frozenset({1, 2}),
-        rows=[_row(each) for each in aborted],
+        rows=[_row(each) for each in aborted.known],
         empty="The history of the last day has no transaction that was aborted here.",
     )
-    if not aborted:
+    if not aborted.known:
         return Section(title=title, blocks=(grid,))
     href = places.address("/history", outcome="ABORTED", topic=at.topic)
     others = Notice(
         text="Other partitions of the topic:", links=(link("all that were aborted", href),)
     )
-    return Section(title=title, blocks=(grid, others))
+    return Section(title=title, blocks=(*aborted.missing, grid, others))
 
 
 def _row(each: AbortedRange) -> Row:
