@@ -11,6 +11,7 @@ from rich.console import Console
 
 from bench import console, database, deletion, footprint, postgres, semel_alone, written
 from bench.measure import Figure, Measured, repeat, show
+from bench.tracing.history_instructions import history_instructions
 from bench.tracing.instructions import instructions
 from bench.tracing.processor_time import processor_time
 from semel_local import ProcessCluster
@@ -24,6 +25,7 @@ STANDALONE = {
     "written": written.written,
     "tracing": processor_time,
     "tracing-instructions": instructions,
+    "history-instructions": history_instructions,
     "postgres": postgres.postgres,
     "fail-over": postgres.fail_over,
 }

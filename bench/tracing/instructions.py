@@ -26,6 +26,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from unittest.mock import patch
 
 from bench.measure import Figure
@@ -46,12 +47,14 @@ _EXPORT_INTERVAL_S = 90
 _REST_S = _EXPORT_INTERVAL_S + 10
 """Before the turn, so that nothing of before is exported in it, and after it, so that all that it
 leaves to be exported counts."""
-_UNIT = "thousand/transaction"
-_SLOW = {Role.BROKER: {"superseded_inquiry_delay_ms": 60_000}}
+UNIT = "thousand/transaction"
+_SLOW: Mapping[Role, Mapping[str, str | int]] = {
+    Role.BROKER: {"superseded_inquiry_delay_ms": 60_000}
+}
 
 
 @dataclass(frozen=True, slots=True)
-class _Turn:
+class Turn:
     """What one kind's turn took."""
 
     thousands: float
@@ -62,12 +65,10 @@ class _Turn:
 
 async def instructions() -> list[Figure]:
     """Count each once. Raises SystemExit where there is no Valgrind."""
-    if shutil.which("callgrind_control") is None:
-        raise SystemExit("there is no callgrind_control: install Valgrind")
     with collector() as export:
         often = {"OTEL_BSP_SCHEDULE_DELAY": str(_EXPORT_INTERVAL_S * 1000)}
         turns = {
-            name: await _count({**sampling, **export, **often} if sampling else {})
+            name: await count_turn({**sampling, **export, **often} if sampling else {})
             for name, sampling in _KINDS.items()
         }
     off, none = turns["off"].thousands, turns["none"].thousands
@@ -75,8 +76,8 @@ async def instructions() -> list[Figure]:
     counts = {name: turn.thousands for name, turn in turns.items()}
     counts[_SAMPLED] = none + recorded / 100
     return [
-        *(Figure(name=name, value=count, unit=_UNIT) for name, count in counts.items()),
-        Figure(name="recorded: more than none", value=recorded, unit=_UNIT),
+        *(Figure(name=name, value=count, unit=UNIT) for name, count in counts.items()),
+        Figure(name="recorded: more than none", value=recorded, unit=UNIT),
         *(
             Figure(
                 name=f"{name}: more",
@@ -90,14 +91,22 @@ async def instructions() -> list[Figure]:
     ]
 
 
-async def _count(environment: Mapping[str, str]) -> _Turn:
-    """Return what new processes take for a transaction."""
+async def count_turn(
+    environment: Mapping[str, str], coordinators: Mapping[str, str | int] = MappingProxyType({})
+) -> Turn:
+    """Return what new processes take for a transaction; ``coordinators`` are settings of theirs.
+
+    Raises SystemExit where there is no Valgrind.
+    """
+    if shutil.which("callgrind_control") is None:
+        raise SystemExit("there is no callgrind_control: install Valgrind")
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         # The order of a set must not depend on chance.
         stack.enter_context(patch.dict(os.environ, {**environment, "PYTHONHASHSEED": "0"}))
         with _counting_python(folder):
-            cluster = ProcessCluster(folder / "cluster", settings=_SLOW)
+            settings = {**_SLOW, Role.COORDINATOR: coordinators}
+            cluster = ProcessCluster(folder / "cluster", settings=settings)
             await stack.enter_async_context(cluster)
             client = await stack.enter_async_context(_client(cluster.bootstrap))
         await asyncio.sleep(_REST_S)
@@ -108,7 +117,7 @@ async def _count(environment: Mapping[str, str]) -> _Turn:
         _tell(pids, "--dump")
         transactions = PRODUCERS * PACE.each
         counted = sum(_counted(folder, pid) for pid in pids)
-        return _Turn(counted / transactions / 1000, recorded / transactions)
+        return Turn(counted / transactions / 1000, recorded / transactions)
 
 
 async def _turn(client: Process) -> int:
