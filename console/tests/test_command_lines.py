@@ -1,5 +1,6 @@
 """A line that a page shows is read by a shell as it is meant, whatever names are in it."""
 
+import ast
 import shlex
 
 import pytest
@@ -16,6 +17,14 @@ from semel_console.views.why_view import why_page
 def test_a_name_is_one_word_and_options_stand_behind_it(name: str) -> None:
     line = command_line("transactions", "complete", names=(name, 4), options=("--commit",))
     assert shlex.split(line) == ["semel", "transactions", "complete", name, "4", "--commit"]
+
+
+@pytest.mark.parametrize("name", ["it's\u202e \\ \x1b[31mé", "a\nb\u00a0c", "\U000e0041\x7f\x041"])
+def test_characters_that_a_terminal_obeys_are_escapes_that_a_shell_reads(name: str) -> None:
+    line = command_line("transactions", "describe", names=(name,))
+    assert line.isprintable()
+    quoted = line.removeprefix("semel transactions describe $")
+    assert ast.literal_eval(quoted) == name  # These escapes mean the same to Python and to bash.
 
 
 @pytest.mark.parametrize("name", ["-", "-h", "--help", "--it's"])

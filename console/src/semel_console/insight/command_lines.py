@@ -15,4 +15,28 @@ def command_line(
     ends = [*names, *options]
     if any(str(each).startswith("-") for each in names):
         ends = [*options, "--", *names]
-    return shlex.join(["semel", *map(str, [*words, *ends])])
+    return shell_line("semel", *map(str, [*words, *ends]))
+
+
+def shell_line(*words: str) -> str:
+    """Return a line that a shell reads as these words.
+
+    Escapes stand for characters that a person cannot see, and that a terminal obeys: bash, zsh and
+    ksh read them within ``$'…'``. No word of a command can have a NUL.
+    """
+    return " ".join(map(_quoted, words))
+
+
+def _quoted(word: str) -> str:
+    if word.isprintable():
+        return shlex.quote(word)
+    return f"$'{''.join(map(_escape, word))}'"
+
+
+def _escape(character: str) -> str:
+    if character in "\\'":
+        return f"\\{character}"
+    if character.isprintable():
+        return character
+    number = ord(character)
+    return f"\\u{number:04x}" if number < 1 << 16 else f"\\U{number:08x}"

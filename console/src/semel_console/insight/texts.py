@@ -7,6 +7,20 @@ if TYPE_CHECKING:
     from aiosemel import OpenTransaction
 
 
+def visible(text: str) -> str:
+    """Return a text with escapes for unprintable characters, but not for lines and tabs.
+
+    A browser drops some control characters, and others turn the order of the letters around: two
+    names would look alike.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() or each in "\n\t" else each.encode("unicode_escape").decode()
+        for each in text
+    )
+
+
 def time_text(timestamp_ms: int) -> str | None:
     """Return a time as people write it, in UTC; None for 0, which means none."""
     if timestamp_ms <= 0:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from html import escape
 from typing import TypeVar
 
-from semel_console.insight.texts import counted
+from semel_console.insight.texts import counted, visible
 from semel_console.views.blocks import (
     Bar,
     Block,
@@ -149,4 +149,4 @@ def _weight_of_bar(bar: Bar) -> int:
 
 
 def _length(text: str) -> int:
-    return len(escape(text).encode())
+    return len(escape(visible(text)).encode())

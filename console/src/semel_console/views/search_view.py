@@ -1,10 +1,9 @@
 """The finds of a search: topics, groups and transactional ids. No I/O."""
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from semel_console.insight.command_lines import command_line
+from semel_console.insight.command_lines import command_line, shell_line
 from semel_console.views import places
 from semel_console.views.blocks import Cell, Grid, Missing, Notice, Page, Row, Section
 
@@ -37,7 +36,7 @@ def search_page(text: str, found: Sequence[Finds]) -> Page:
 
 def _command(text: str) -> str:
     """Return the three commands that find the same names, in one line."""
-    having = shlex.join(["grep", "-F", "--", text])
+    having = shell_line("grep", "-F", "--", text)
     return "; ".join(
         (
             f"{command_line('topics', 'list')} | {having}",

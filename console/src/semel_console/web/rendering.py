@@ -1,4 +1,8 @@
-"""Templates: everything that they are given is escaped."""
+"""Templates: everything that they are given is escaped.
+
+They show escapes for characters that steer a browser or have no shape. ``{{ text | e }}`` is the
+text as it is: for the fields and addresses of a page, which come back to the console.
+"""
 
 from dataclasses import dataclass
 from functools import cache
@@ -7,6 +11,7 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from semel_console.insight.texts import visible
 from semel_console.mode import Mode
 
 STATIC = Path(__file__).parent.parent / "static"
@@ -36,9 +41,15 @@ def environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_shown,
     )
     made.globals["asset"] = asset
     return made
+
+
+def _shown(value: object) -> object:
+    """Return a text as a person can read it; what a template has made stays as it is."""
+    return visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
 def render(template: str, frame: Frame, **values: object) -> str:
