@@ -104,7 +104,7 @@ class IncompleteListError(RequestTimedOutError, Generic[L]):
 
     def __init__(self, *, partial: L, errors: Mapping[str, RetriableError]) -> None:
         reasons = "; ".join(f"{name}: {error.message}" for name, error in errors.items())
-        super().__init__(f"the list lacks the entries of instances that did not answer: {reasons}")
+        super().__init__(f"the list lacks the entries of some instances: {reasons}")
         self.partial = partial
         self.errors = errors
 

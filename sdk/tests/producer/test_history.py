@@ -14,7 +14,7 @@ from aiosemel import (
     TransactionClient,
     TransactionOperator,
 )
-from aiosemel.errors import InvalidRequestError
+from aiosemel.errors import IncompleteListError, InvalidRequestError
 from semel.common.v1 import participants_pb2 as participants
 from semel.coordinator.v1 import history_pb2 as wire
 from semel.coordinator.v1 import outcomes_pb2 as outcomes
@@ -112,6 +112,25 @@ async def test_lists_of_all_coordinators_are_one_list_the_last_one_first(fake: F
     assert part.behind == "3"
     asked = fake.asked(wire.ListTransactionHistoryRequest)
     assert {(each.behind, each.limit) for each in asked} == {("", 1_000), ("6", 3)}
+
+
+async def test_a_part_of_the_history_has_the_names_of_topics(fake: FakeCluster) -> None:
+    """They are asked for before the other coordinator has used up the time of the call."""
+    fake.create_topic("t")
+    place = participants.TopicPartition(topic_id=fake.topics["t"], partition=1)
+    participant = participants.Participant(topic_partition=place)
+    ended = wire.EndedParticipant(participant=participant)
+    here = entry("9", participants=[ended], participant_count=1)
+    answers(fake, [here], [])
+    async with open_client(fake) as client:
+        await client.admin().transaction_history()
+        fake.away.add("coordinator1:1")
+        for _ in range(4):  # Any coordinator may be asked for the names.
+            with pytest.raises(IncompleteListError) as raised:
+                await client.admin().transaction_history()
+            (known,) = raised.value.partial.transactions
+            assert known.participants[0].partition == TopicPartition("t", 1)
+            assert {*raised.value.errors} == {"coordinator-1"}
 
 
 async def test_every_filter_is_asked_for(fake: FakeCluster) -> None:

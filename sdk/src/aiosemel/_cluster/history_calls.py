@@ -1,9 +1,9 @@
 """The history of transactions, put together from all coordinators."""
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from heapq import nlargest
-from typing import TypeAlias
+from typing import NamedTuple
 
 from aiosemel._cluster.everyone import Answers, ask_everyone
 from aiosemel._cluster.from_wire import TRANSACTION_CLIENT
@@ -34,8 +34,14 @@ OUTCOMES: Mapping[outcomes.TransactionOutcome.ValueType, KnownOutcome] = {
 _OUTCOME_NUMBERS = {outcome: number for number, outcome in OUTCOMES.items()}
 _OPERATOR = PlainMessage(TransactionOperator, wire.TransactionOperator)
 _REASON_NUMBERS = {reason: number for number, reason in REASONS.items()}
-_Part: TypeAlias = tuple[list[wire.EndedTransaction], bool]
-"""The last entries of one coordinator, and whether it has more."""
+
+
+class _Part(NamedTuple):
+    """The last entries of one coordinator, whether it has more, and the names of their topics."""
+
+    entries: list[wire.EndedTransaction]
+    is_cut: bool
+    names: dict[str, str]
 
 
 async def transaction_history(
@@ -54,21 +60,20 @@ async def transaction_history(
         raise InvalidRequestError(f"limit is {limit}: ask for one or more", field="limit")
     request = await _request(cluster, wanted, behind, deadline)
 
-    def ask(route: Route) -> Awaitable[_Part]:
-        return _listed(cluster, route, request, limit, deadline)
+    async def ask(route: Route) -> _Part:
+        """Ask for names at once: a coordinator that is away uses up the time until the deadline."""
+        entries, is_cut = await _listed(cluster, route, request, limit, deadline)
+        return _Part(entries, is_cut, await topic_names(cluster, _topic_ids(entries), deadline))
 
     if request.transactional_id:
         coordinator = cluster.coordinator_of(request.transactional_id)
         answers = Answers(given=(await ask(coordinator),), errors={})
     else:
         answers = await ask_everyone(cluster, COORDINATOR, ask, deadline)
-    found = [entry for listed, _ in answers.given for entry in listed]
+    found = [entry for part in answers.given for entry in part.entries]
+    names = {topic_id: name for part in answers.given for topic_id, name in part.names.items()}
     chosen = nlargest(limit, found, key=lambda entry: entry.position)
-    there_is_more = len(found) > len(chosen) or any(is_cut for _, is_cut in answers.given)
-    topic_ids = {
-        each.participant.topic_partition.topic_id for entry in chosen for each in entry.participants
-    }
-    names = await topic_names(cluster, topic_ids - {""}, deadline)
+    there_is_more = len(found) > len(chosen) or any(part.is_cut for part in answers.given)
     return answers.whole(
         TransactionHistory(
             transactions=tuple(_ended(entry, names) for entry in chosen),
@@ -114,7 +119,7 @@ async def _listed(
     request: wire.ListTransactionHistoryRequest,
     limit: int,
     deadline: Deadline,
-) -> _Part:
+) -> tuple[list[wire.EndedTransaction], bool]:
     """Return the last entries of one coordinator, and whether it has more."""
 
     async def ask(wanted: int, token: str) -> wire.ListTransactionHistoryResponse:
@@ -129,6 +134,11 @@ async def _listed(
         if len(found) >= limit:
             return found[:limit], len(found) > limit or bool(page.next_page_token)
     return found, False
+
+
+def _topic_ids(entries: Iterable[wire.EndedTransaction]) -> set[str]:
+    places = (each.participant.topic_partition for entry in entries for each in entry.participants)
+    return {place.topic_id for place in places} - {""}
 
 
 def _ended(entry: wire.EndedTransaction, names: dict[str, str]) -> EndedTransaction:
