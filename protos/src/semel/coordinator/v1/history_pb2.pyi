@@ -55,7 +55,7 @@ class ListTransactionHistoryRequest(_message.Message):
     """
     before_time_ms: _builtins.int
     topic_id: _builtins.str
-    """Transactions that wrote to this topic, by its id, or to this partition of it, or to this group."""
+    """Transactions that wrote to this topic, by its id, or to this partition of it; and to this group."""
     partition: _builtins.int
     group_id: _builtins.str
     behind: _builtins.str

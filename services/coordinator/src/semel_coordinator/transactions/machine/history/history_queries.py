@@ -86,19 +86,19 @@ class HistoryFilter(Struct, frozen=True, kw_only=True):
             and self.producer_epoch in (None, ended.producer_epoch)
             and ended.completed_ms >= self.from_ms
             and (self.before_ms is None or ended.completed_ms < self.before_ms)
-            and self._names_one(ended.participants)
+            and self._fits_topic(ended.participants)
+            and self._fits_group(ended.participants)
         )
 
-    def _names_one(self, participants: Iterable[EndedParticipant]) -> bool:
-        if not self.topic_id and not self.group_id:
-            return True
-        for each in participants:
-            if each.group_id:
-                if each.group_id == self.group_id:
-                    return True
-            elif each.topic_id == self.topic_id and self.partition in (None, each.partition):
-                return True
-        return False
+    def _fits_topic(self, participants: Iterable[EndedParticipant]) -> bool:
+        return not self.topic_id or any(
+            each.topic_id == self.topic_id and self.partition in (None, each.partition)
+            for each in participants
+            if not each.group_id
+        )
+
+    def _fits_group(self, participants: Iterable[EndedParticipant]) -> bool:
+        return not self.group_id or any(each.group_id == self.group_id for each in participants)
 
 
 class HistoryQueries:
