@@ -28,7 +28,12 @@ HOUR_MS = 3_600_000
 
 
 def open_at(
-    *, age_ms: int, outcome: KnownOutcome | None, left_ms: int | None = None, epoch: int = 4
+    *,
+    age_ms: int,
+    outcome: KnownOutcome | None,
+    left_ms: int | None = None,
+    epoch: int = 4,
+    answered: bool = True,
 ) -> OpenTransaction:
     known = outcome and TransactionOutcomeDescription(
         transactional_id="app",
@@ -49,7 +54,8 @@ def open_at(
         age_ms=age_ms,
         first_offset=7,
         known=known or None,
-        problem="" if known else "no service answers",
+        problem="" if known else "was never given out",
+        coordinator_answered=answered,
     )
 
 
@@ -81,6 +87,11 @@ def test_a_decided_transaction_that_is_still_open_is_stuck(outcome: KnownOutcome
     assert "orders" in finding.what
     assert "1/4" in finding.what
     assert not [*doctor_checks.stuck([open_at(age_ms=59_999, outcome=outcome)], LIMITS)]
+
+
+def test_a_transaction_whose_coordinator_is_away_is_not_stuck() -> None:
+    asked = open_at(age_ms=60_000, outcome=None, answered=False)
+    assert not [*doctor_checks.stuck([asked], LIMITS)]
 
 
 def test_what_may_still_be_open_is_not_stuck_but_may_be_nearly_timed_out() -> None:

@@ -147,11 +147,24 @@ async def test_the_search_and_the_aborted_ranges_show_them_too(half: HalfThere) 
     assert set() < ids_in(partition.text) < {*IDS}
 
 
+async def test_open_transactions_have_the_outcomes_that_the_other_coordinator_knows(
+    half: HalfThere,
+) -> None:
+    async with half.stage.cluster.client(options=QUICK) as client:
+        found = (await client.admin().operators.list_open_transactions()).transactions
+    known = [each.known.transactional_id for each in found if each.known is not None]
+    assert set() < {*known} < {*IDS}
+    unknown = [each for each in found if each.known is None]
+    assert len(known) + len(unknown) == len(IDS)
+    assert not any(each.coordinator_answered for each in unknown)
+
+
 async def test_a_part_of_the_list_is_examined(half: HalfThere) -> None:
-    limits = Thresholds(prepared_ms=0)
+    limits = Thresholds(prepared_ms=0, stuck_ms=0)
     async with half.stage.cluster.client(options=QUICK) as client:
         examined = await examine(client.admin(), limits)
     findings = examined.findings
+    assert "stuck" not in {each.check for each in findings}
     away = {each.what.partition(":")[0] for each in findings if each.check == "unreachable"}
     assert away == {"coordinator-1", "group-coordinator-1"}
     prepared = ids_in([each for each in findings if each.check == "prepared"])

@@ -138,6 +138,7 @@ async def test_a_transaction_that_no_coordinator_knows_is_told_with_why(fake: Fa
     async with open_client(fake) as client:
         first, *others = (await client.admin().operators.list_open_transactions()).transactions
     assert (first.known, first.problem) == (None, "was never given out")
+    assert first.coordinator_answered
     assert all(other.known and not other.problem for other in others)
 
 

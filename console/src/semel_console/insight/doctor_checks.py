@@ -136,7 +136,7 @@ def waiting_moves(
 def stuck(found: Iterable["OpenTransaction"], limits: Thresholds) -> Iterator[Finding]:
     """Decided transactions that are still open at a participant."""
     for transaction in found:
-        if transaction.age_ms < limits.stuck_ms:
+        if transaction.age_ms < limits.stuck_ms or not transaction.coordinator_answered:
             continue
         if transaction.known is None:
             says = f"its coordinator says: {transaction.problem}"

@@ -1,5 +1,6 @@
 """The search for open transactions, through all participants, with one deadline."""
 
+import asyncio
 from collections.abc import Iterable
 from functools import partial
 
@@ -96,15 +97,15 @@ class OpenTransactionSearch:
     async def _described(
         self, found: Iterable[participants.OpenTransaction]
     ) -> list[OpenTransaction]:
+        """Ask for all outcomes at the same time: one coordinator that is away delays no other."""
         listed = list(found)
         names = await self._topic_names(listed)
-        known: dict[tuple[int, int], TransactionOutcomeDescription | SemelError] = {}
-        for entry in listed:
-            key = (entry.producer_id, entry.producer_epoch)
-            if key not in known:
-                known[key] = await self._outcome(*key)
+        keys = {(entry.producer_id, entry.producer_epoch) for entry in listed}
+        async with asyncio.TaskGroup() as group:
+            asked = {key: group.create_task(self._outcome(*key)) for key in sorted(keys)}
         return [
-            _open(entry, names, known[entry.producer_id, entry.producer_epoch]) for entry in listed
+            _open(entry, names, asked[entry.producer_id, entry.producer_epoch].result())
+            for entry in listed
         ]
 
     async def _outcome(
@@ -144,4 +145,5 @@ def _open(
         first_offset=None if is_group else found.first_offset,
         known=None if isinstance(known, SemelError) else known,
         problem=known.message if isinstance(known, SemelError) else "",
+        coordinator_answered=not isinstance(known, RetriableError),
     )

@@ -25,6 +25,8 @@ class OpenTransaction:
     """None: the coordinator knows no such transaction, or cannot be asked."""
     problem: str
     """Why ``known`` is None, or empty."""
+    coordinator_answered: bool = True
+    """False: the coordinator may well know the transaction, and did not answer in time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
