@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import Iterable
 from functools import partial
+from itertools import groupby
 
-from aiosemel._cluster.metadata import COORDINATOR, ROLE_NAMES
+from aiosemel._cluster.metadata import COORDINATOR, ROLES
 from aiosemel._cluster.pages import pages
 from aiosemel._cluster.retry import Deadline
 from aiosemel._cluster.routes import Cluster, Route
@@ -15,6 +16,7 @@ from aiosemel.types.open_transactions import OpenTransaction, OpenTransactions
 from aiosemel.types.transaction_outcomes import TransactionOutcomeDescription
 from semel.common.v1 import participants_pb2 as participants
 from semel.coordinator.v1 import cluster_pb2 as cluster
+from semel_common.ids import transaction_log_partition_of
 from semel_common.wire import methods
 
 _PAGE_MAX = 10_000
@@ -63,7 +65,7 @@ class OpenTransactionSearch:
             if instance.leader_partitions or not instance.instance.decommissioned
         )
         return [
-            (f"{ROLE_NAMES[role]}-{number}", partial(self._cluster.address_of, role, number))
+            (f"{ROLES[role]}-{number}", partial(self._cluster.address_of, role, number))
             for role, number in instances
             if role != COORDINATOR
         ]
@@ -97,16 +99,31 @@ class OpenTransactionSearch:
     async def _described(
         self, found: Iterable[participants.OpenTransaction]
     ) -> list[OpenTransaction]:
-        """Ask for all outcomes at the same time: one coordinator that is away delays no other."""
         listed = list(found)
         names = await self._topic_names(listed)
-        keys = {(entry.producer_id, entry.producer_epoch) for entry in listed}
-        async with asyncio.TaskGroup() as group:
-            asked = {key: group.create_task(self._outcome(*key)) for key in sorted(keys)}
+        known = await self._outcomes({(each.producer_id, each.producer_epoch) for each in listed})
         return [
-            _open(entry, names, asked[entry.producer_id, entry.producer_epoch].result())
-            for entry in listed
+            _open(entry, names, known[entry.producer_id, entry.producer_epoch]) for entry in listed
         ]
+
+    async def _outcomes(
+        self, keys: Iterable[tuple[int, int]]
+    ) -> dict[tuple[int, int], TransactionOutcomeDescription | SemelError]:
+        """Ask for the outcomes of each transaction-log partition in turn, of all side by side.
+
+        So a coordinator that is away delays no other, and few calls are under way at a time.
+        """
+        known: dict[tuple[int, int], TransactionOutcomeDescription | SemelError] = {}
+
+        async def ask(some: Iterable[tuple[int, int]]) -> None:
+            for key in some:
+                known[key] = await self._outcome(*key)
+
+        ordered = sorted(keys, key=_log_partition)
+        async with asyncio.TaskGroup() as group:
+            for _, some in groupby(ordered, _log_partition):
+                group.create_task(ask([*some]))
+        return known
 
     async def _outcome(
         self, producer_id: int, producer_epoch: int
@@ -125,6 +142,11 @@ class OpenTransactionSearch:
     async def _topic_names(self, found: Iterable[participants.OpenTransaction]) -> dict[str, str]:
         topic_ids = {each.participant.topic_partition.topic_id for each in found} - {""}
         return await topic_names(self._cluster, topic_ids, self._deadline)
+
+
+def _log_partition(key: tuple[int, int]) -> int:
+    producer_id, _ = key
+    return transaction_log_partition_of(producer_id)
 
 
 def _open(

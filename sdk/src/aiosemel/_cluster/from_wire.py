@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from aiosemel._cluster.metadata import TopicMetadata
+from aiosemel._cluster.metadata import ROLES, TopicMetadata
 from aiosemel.types.descriptions import (
     ClusterDescription,
     ConfigDescription,
@@ -17,7 +17,6 @@ from aiosemel.types.descriptions import (
     Participants,
     PartitionDescription,
     PendingOffsets,
-    ServiceRole,
     TopicDescription,
     TransactionalIdDescription,
     TransactionDescription,
@@ -37,11 +36,6 @@ from semel_common.wire.messages.plain_messages import PlainMessage
 TopicNames = Mapping[str, str]
 """Names of topics by id."""
 
-ROLES = {
-    cluster.SERVICE_ROLE_COORDINATOR: ServiceRole.COORDINATOR,
-    cluster.SERVICE_ROLE_BROKER: ServiceRole.BROKER,
-    cluster.SERVICE_ROLE_GROUP_COORDINATOR: ServiceRole.GROUP_COORDINATOR,
-}
 ROLES_ON_WIRE = {role: number for number, role in ROLES.items()}
 GROUP_STATES = {
     group.GROUP_STATE_EMPTY: GroupState.EMPTY,

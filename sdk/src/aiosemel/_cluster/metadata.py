@@ -16,6 +16,7 @@ from aiosemel.errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
+from aiosemel.types.descriptions import ServiceRole
 from semel.coordinator.v1 import cluster_pb2 as cluster
 from semel_common.ids import (
     InternalTopic,
@@ -29,14 +30,14 @@ from semel_common.wire import status
 BROKER = cluster.SERVICE_ROLE_BROKER
 COORDINATOR = cluster.SERVICE_ROLE_COORDINATOR
 GROUP_COORDINATOR = cluster.SERVICE_ROLE_GROUP_COORDINATOR
-ROLE_NAMES = {
-    BROKER: "broker",
-    COORDINATOR: "coordinator",
-    GROUP_COORDINATOR: "group-coordinator",
-}
 CONTROLLER_ID = 0
 """The controller is this coordinator."""
 Role: TypeAlias = cluster.ServiceRole.ValueType
+ROLES: Mapping[Role, ServiceRole] = {
+    COORDINATOR: ServiceRole.COORDINATOR,
+    BROKER: ServiceRole.BROKER,
+    GROUP_COORDINATOR: ServiceRole.GROUP_COORDINATOR,
+}
 
 
 _partition_for_id = lru_cache(maxsize=4_096)(partition_for_id)
@@ -146,7 +147,7 @@ class ClusterMetadata:
         """Return where an instance is; raises CoordinatorNotAvailableError."""
         address = self.addresses.get((role, instance_id))
         if address is None:
-            name = f"{ROLE_NAMES[role]} {instance_id}"
+            name = f"{ROLES[role]} {instance_id}"
             raise CoordinatorNotAvailableError(f"{name} is not registered")
         return address
 

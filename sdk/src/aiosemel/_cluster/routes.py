@@ -19,7 +19,7 @@ from aiosemel._answers.connector import CheckedConnector
 from aiosemel._cluster.coordinators import UNREACHABLE
 from aiosemel._cluster.identity import ClusterIdentity
 from aiosemel._cluster.last_error import Trouble
-from aiosemel._cluster.metadata import ROLE_NAMES, Role
+from aiosemel._cluster.metadata import ROLES, Role
 from aiosemel._cluster.metadata_cache import MetadataCache
 from aiosemel._cluster.retry import (
     ADDRESS,
@@ -122,8 +122,7 @@ class Cluster:
         await self.cache.refresh_if_due(deadline)
         numbers = self.cache.metadata.instance_ids(role)
         return {
-            f"{ROLE_NAMES[role]}-{number}": partial(self.address_of, role, number)
-            for number in numbers
+            f"{ROLES[role]}-{number}": partial(self.address_of, role, number) for number in numbers
         }
 
     def address_of(self, role: Role, instance_id: int) -> str:
